@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames: headers, the inbox, and the one header that may stand nowhere else. */
+#include "frame.h"
+
+#include "crc32.h"
+#include "messages.h"
+
+void frame_put_header(uint8_t out[FRAME_HEADER], const struct frame *f)
+{
+	struct writer w = writer_of(out, FRAME_HEADER);
+
+	put_u32(&w, FRAME_MAGIC);
+	put_u16(&w, f->type);
+	put_u16(&w, f->flags);
+	put_u32(&w, f->stream);
+	put_u32(&w, (uint32_t)f->body.len);
+	put_u32(&w, f->tag);
+	put_u32(&w, crc32_of(out, FRAME_HEADER - 4));
+}
+
+static bool get_header(const uint8_t *at, struct frame *ret_frame)
+{
+	struct reader r = { at, at + FRAME_HEADER, false };
+	uint32_t magic = get_u32(&r), len, crc;
+	struct frame f = { 0 };
+
+	if (magic != FRAME_MAGIC)
+		return false;
+	f.type = get_u16(&r);
+	f.flags = get_u16(&r);
+	f.stream = get_u32(&r);
+	len = get_u32(&r);
+	f.tag = get_u32(&r);
+	crc = get_u32(&r);
+	if (len > PAYLOAD_MAX || crc != crc32_of(at, FRAME_HEADER - 4))
+		return false;
+	if (f.type == MSG_HELLO && (len != HELLO_BODY || f.flags || f.stream || f.tag))
+		return false;
+	f.body = bytes_of(at + FRAME_HEADER, len);
+	*ret_frame = f;
+	return true;
+}
+
+/* Where the header of a HELLO begins in data, or NULL. */
+static const uint8_t *find_hello(const uint8_t *data, size_t len)
+{
+	uint8_t header[FRAME_HEADER];
+
+	frame_put_header(
+		header, &(struct frame){ .type = MSG_HELLO, .body = { NULL, HELLO_BODY } });
+	return len < FRAME_HEADER ? NULL : memmem(data, len, header, FRAME_HEADER);
+}
+
+size_t hello_split(const uint8_t *data, size_t len)
+{
+	const uint8_t *hello = find_hello(data, len);
+
+	return hello ? (size_t)(hello - data) + FRAME_HEADER / 2 : len;
+}
+
+uint8_t *inbox_space(struct inbox *in, size_t *ret_size)
+{
+	if (in->at) {
+		memmove(in->buf, in->buf + in->at, in->len - in->at);
+		in->clean -= in->clean < in->at ? in->clean : in->at;
+		in->len -= in->at;
+		in->at = 0;
+	}
+	*ret_size = sizeof(in->buf) - in->len;
+	return in->buf + in->len;
+}
+
+void inbox_filled(struct inbox *in, size_t n)
+{
+	in->len += n;
+}
+
+/* Where the first HELLO behind the current position begins; in->len when there is none. */
+static size_t hello_ahead(struct inbox *in)
+{
+	size_t from = in->clean > in->at ? in->clean : in->at + 1;
+	const uint8_t *hello;
+
+	if (from > in->len)
+		return in->len;
+	hello = find_hello(in->buf + from, in->len - from);
+	in->clean = hello			    ? (size_t)(hello - in->buf)
+		    : in->len - from < FRAME_HEADER ? from
+						    : in->len - FRAME_HEADER + 1;
+	return hello ? in->clean : in->len;
+}
+
+static void skip_to(struct inbox *in, size_t at)
+{
+	in->skipped += at - in->at;
+	in->at = at;
+}
+
+bool inbox_next(struct inbox *in, struct frame *ret_frame)
+{
+	while (in->len - in->at >= FRAME_HEADER) {
+		struct frame f;
+		size_t end, hello;
+
+		if (!get_header(in->buf + in->at, &f)) {
+			skip_to(in, in->at + 1);
+			continue;
+		}
+		end = in->at + FRAME_HEADER + f.body.len;
+		hello = hello_ahead(in);
+		if (hello < in->len && hello < end) {
+			skip_to(in, hello);
+			continue;
+		}
+		if (in->len < end)
+			return false;
+		in->at = end;
+		*ret_frame = f;
+		return true;
+	}
+	return false;
+}
+
+void inbox_clear(struct inbox *in)
+{
+	in->at = in->len = in->clean = 0;
+}

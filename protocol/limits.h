@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every size and count that host and agent agree on. */
+#ifndef LIMITS_H
+#define LIMITS_H
+
+#include <assert.h>
+
+#define PROTOCOL_GENERATION 1
+
+#define FRAME_HEADER  24    /* bytes before each payload */
+#define PAYLOAD_MAX   65536 /* bytes of payload in one frame, at most */
+#define FRAME_MAX     (FRAME_HEADER + PAYLOAD_MAX)
+#define BULK_CHUNK    (32768 - FRAME_HEADER) /* a port takes 32 KiB in one write */
+#define CONTROL_QUEUE 65536 /* bytes of control frames that may wait for the port */
+
+#define STREAM_WINDOW 262144 /* bytes that may be under way on one stream, one way */
+
+#define OPERATIONS_MAX	 16	     /* commands and transfers at one time */
+#define OPERATION_ID_MAX 0x3fffffffu /* a stream number is id * 4 + one of enum stream_part */
+
+#define ARGS_MAX    512	 /* strings in an argument vector */
+#define ENV_MAX	    128	 /* strings in an environment */
+#define PATH_LENGTH 4096 /* bytes of a path, its NUL included */
+#define SEED_MAX    256	 /* bytes of entropy in one HEAL */
+#define TEXT_MAX    256	 /* bytes of a reason meant for people */
+
+static_assert(BULK_CHUNK <= PAYLOAD_MAX, "a chunk fits a frame");
+static_assert(STREAM_WINDOW >= 4 * PAYLOAD_MAX, "a window holds some frames");
+static_assert(CONTROL_QUEUE >= FRAME_HEADER + 1024, "an answer always fits an empty queue");
+
+#endif
