@@ -84,9 +84,12 @@ static size_t hello_ahead(struct inbox *in)
 	if (from > in->len)
 		return in->len;
 	hello = find_hello(in->buf + from, in->len - from);
-	in->clean = hello			    ? (size_t)(hello - in->buf)
-		    : in->len - from < FRAME_HEADER ? from
-						    : in->len - FRAME_HEADER + 1;
+	if (hello)
+		in->clean = (size_t)(hello - in->buf);
+	else if (in->len - from >= FRAME_HEADER)
+		in->clean = in->len - FRAME_HEADER + 1;
+	else
+		in->clean = from;
 	return hello ? in->clean : in->len;
 }
 

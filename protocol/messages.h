@@ -24,26 +24,28 @@ enum phase {
 	ANY_PHASE = 7,
 };
 
+/* clang-format off */
 /*        name       code  sent by       legal while */
-#define MESSAGES(M)                                                                                \
-	M(HELLO, 1, FROM_EITHER, ANY_PHASE)                                                        \
-	M(EXEC, 2, FROM_HOST, OPEN)                                                                \
-	M(STARTED, 3, FROM_GUEST, OPEN)                                                            \
-	M(FAILED, 4, FROM_GUEST, OPEN)                                                             \
-	M(DATA, 5, FROM_EITHER, OPEN)                                                              \
-	M(CREDIT, 6, FROM_EITHER, OPEN)                                                            \
-	M(EXIT, 7, FROM_GUEST, OPEN)                                                               \
-	M(CANCEL, 8, FROM_HOST, OPEN)                                                              \
-	M(ACK, 9, FROM_HOST, OPEN)                                                                 \
-	M(PUT, 10, FROM_HOST, OPEN)                                                                \
-	M(PUT_DONE, 11, FROM_GUEST, OPEN)                                                          \
-	M(PREPARE, 12, FROM_HOST, OPEN)                                                            \
-	M(PREPARED, 13, FROM_GUEST, OPEN | FROZEN)                                                 \
-	M(HEAL, 14, FROM_HOST, OPEN | FROZEN)                                                      \
-	M(HEALED, 15, FROM_GUEST, OPEN | FROZEN)                                                   \
-	M(PING, 16, FROM_HOST, OPEN | FROZEN)                                                      \
-	M(PONG, 17, FROM_GUEST, OPEN | FROZEN)                                                     \
-	M(POWEROFF, 18, FROM_HOST, OPEN | FROZEN)
+#define MESSAGES(M)                                    \
+	M(HELLO,     1,  FROM_EITHER, ANY_PHASE)       \
+	M(EXEC,      2,  FROM_HOST,   OPEN)            \
+	M(STARTED,   3,  FROM_GUEST,  OPEN)            \
+	M(FAILED,    4,  FROM_GUEST,  OPEN)            \
+	M(DATA,      5,  FROM_EITHER, OPEN)            \
+	M(CREDIT,    6,  FROM_EITHER, OPEN)            \
+	M(EXIT,      7,  FROM_GUEST,  OPEN)            \
+	M(CANCEL,    8,  FROM_HOST,   OPEN)            \
+	M(ACK,       9,  FROM_HOST,   OPEN)            \
+	M(PUT,       10, FROM_HOST,   OPEN)            \
+	M(PUT_DONE,  11, FROM_GUEST,  OPEN)            \
+	M(PREPARE,   12, FROM_HOST,   OPEN)            \
+	M(PREPARED,  13, FROM_GUEST,  OPEN | FROZEN)   \
+	M(HEAL,      14, FROM_HOST,   OPEN | FROZEN)   \
+	M(HEALED,    15, FROM_GUEST,  OPEN | FROZEN)   \
+	M(PING,      16, FROM_HOST,   OPEN | FROZEN)   \
+	M(PONG,      17, FROM_GUEST,  OPEN | FROZEN)   \
+	M(POWEROFF,  18, FROM_HOST,   OPEN | FROZEN)
+/* clang-format on */
 
 enum message {
 #define M(name, code, side, phase) MSG_##name = code,
