@@ -54,7 +54,7 @@ $(BUILD)/postern-agent: $(GUEST_OBJ)
 $(OBJ)/host/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
-	$(Q)$(CC) $(CPPFLAGS) $(HOST_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) -Ihost $(HOST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/guest/%.o: %.c
 	@mkdir -p $(@D)

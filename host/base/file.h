@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files and folders of the host. */
+#ifndef FILE_H
+#define FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "buf.h"
+#include "err.h"
+
+/* Reads a whole regular file of at most max bytes; adds to out. */
+bool file_read(const char *path, size_t max, struct buf *out, struct err *err);
+
+/* Writes beside and renames: readers see the old content or the new. */
+bool file_write(const char *path, const void *data, size_t len, struct err *err);
+
+bool file_exists(const char *path);
+
+/* Makes a folder and its parents. One that is there is fine. */
+bool dir_make(const char *path, struct err *err);
+
+/* Removes a folder of ours with all that is in it; follows no links. */
+bool dir_remove(const char *path, struct err *err);
+
+/* $POSTERN_HOME, or the default below the user's data folder. Returns owned. */
+char *home_path(const char *below);
+
+#endif

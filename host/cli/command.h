@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One subcommand: a line in the table of main.c, a file of its own. */
+#ifndef COMMAND_H
+#define COMMAND_H
+
+struct cli_command {
+	const char *name;    /* "exec" */
+	const char *args;    /* "[-i IMAGE] -- CMD [ARG…]" */
+	const char *does;    /* one line */
+	const char *details; /* options and an example, for --help */
+	/* argv[0] is the name. Returns the exit code. */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct cli_command cmd_exec, cmd_run, cmd_doctor;
+
+/* Prints "postern NAME: message" and how to get help, returns 2. */
+int usage_error(const struct cli_command *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

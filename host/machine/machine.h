@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One running VM: a QEMU process of ours, its control socket, its channel, its console.
+ *
+ * How it works. machine_start makes the process and returns while the guest boots. The process
+ * shares two inherited socketpairs with us (control, channel), has a serial console that we keep
+ * the end of, no network device and no default device, and dies with us. All of it are sources of
+ * the loop. A machine that ends, by itself or not, stays readable until machine_free.
+ *
+ * Errors say what is known: QEMU's status and last words, the last lines of the console.
+ */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/loop.h"
+#include "err.h"
+#include "link/session.h"
+#include "machine/image.h"
+
+struct machine_spec {
+	const struct image *image; /* borrowed until machine_free */
+	const char *overlay;	 /* qcow2 that takes the writes; NULL when the image has no disk */
+	const char *console_log; /* file for the console, capped; NULL: only the tail is kept */
+	int memory_mib;		 /* 0: the image's */
+};
+
+struct machine;
+
+/* Borrows the loop. NULL on failure. */
+struct machine *machine_start(struct loop *loop, const struct machine_spec *spec, struct err *err);
+/* Ends QEMU at once, reaps it, closes everything. NULL is fine. */
+void machine_free(struct machine *m);
+
+/* Owned by the machine. */
+struct session *machine_session(struct machine *m);
+
+/* Waits for the first HELLO. Fails early when QEMU ends or the kernel panics. */
+bool machine_wait_hello(struct machine *m, int64_t deadline, struct err *err);
+/* The same, then the image's ready command: the system is up. */
+bool machine_wait_ready(struct machine *m, int64_t deadline, struct err *err);
+
+enum machine_state {
+	MACHINE_RUNS,
+	MACHINE_OFF,	  /* the guest powered off: QEMU ended by itself, with status 0 */
+	MACHINE_PANICKED, /* the kernel said so on the console; QEMU may still run */
+	MACHINE_DIED,	  /* QEMU ended in any other way */
+};
+enum machine_state machine_state(const struct machine *m);
+/* How often the guest was reset (reboot). */
+unsigned machine_resets(const struct machine *m);
+/* One sentence about how it ended or what it does, from QEMU and the console. Returns owned. */
+char *machine_story(const struct machine *m);
+
+/* Vendor and class of every PCI device, from QMP: true when none is a network device. */
+bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err);
+
+/* Virtual CPUs. The disk is flushed when stop returns. */
+bool machine_stop(struct machine *m, struct err *err);
+bool machine_cont(struct machine *m, struct err *err);
+/* All later writes go to a new file; the overlay is then read-only for QEMU and complete. */
+bool machine_split(struct machine *m, const char *new_overlay, struct err *err);
+/* Presses the power button and waits for the end. */
+bool machine_powerdown(struct machine *m, int64_t deadline, struct err *err);
+
+/* Makes an empty qcow2 on top of a qcow2. */
+bool overlay_create(const char *path, const char *backing, struct err *err);
+
+#endif
