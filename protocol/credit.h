@@ -4,6 +4,7 @@
 #define CREDIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "limits.h"
