@@ -63,6 +63,34 @@ $(BUILD)/guest/%.o: %.c
 
 -include $(HOST_OBJ:.o=.d) $(GUEST_OBJ:.o=.d)
 
+# Tests in C. Each program holds the runner; tests/unit sees host and protocol, tests/pair drives the
+# real agent ($$POSTERN_AGENT) over a socketpair.
+UNIT_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/unit/test_*.c))
+PAIR_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/pair/test_*.c))
+PAIR_HELP  := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/pair/test_*.c),$(wildcard tests/pair/*.c)))
+UNIT_OBJ   := $(filter-out $(OBJ)/host/host/cli/main.o,$(HOST_OBJ))
+PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
+TEST_CPP   := -Itests
+
+$(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
+
+$(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
+$(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests/runner.o $(PAIR_HELP) $(PROTO_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
+
+.PHONY: check-unit check-pair
+check-unit: $(UNIT_TESTS)
+	$(Q)set -e; for t in $(UNIT_TESTS); do echo "# $$t"; $$t; done
+
+-include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS)) $(OBJ)/host/tests/runner.d
+-include $(PAIR_HELP:.o=.d)
+
 .PHONY: clean
 clean:
 	rm -rf $(BUILD)
