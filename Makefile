@@ -71,6 +71,7 @@ PAIR_HELP  := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/pair/
 UNIT_OBJ   := $(filter-out $(OBJ)/host/host/cli/main.o,$(HOST_OBJ))
 PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
 TEST_CPP   := -Itests
+VM_TESTS   := $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
 
@@ -84,12 +85,59 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
 
-.PHONY: check-unit check-pair
-check-unit: $(UNIT_TESTS)
-	$(Q)set -e; for t in $(UNIT_TESTS); do echo "# $$t"; $$t; done
-
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS)) $(OBJ)/host/tests/runner.d
 -include $(PAIR_HELP:.o=.d)
+
+# What people type. Each installs what is missing first; DEPS=no leaves that out.
+SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
+IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
+
+.PHONY: deps images demo check check-fast lint format format-check help
+deps:
+ifneq ($(DEPS),no)
+	$(Q)./deps.sh
+endif
+
+images: $(BUILD)/postern-agent
+	$(Q)image-builder/build-image mini --agent $(BUILD)/postern-agent --images $(IMAGES)
+	$(Q)image-builder/build-image server --agent $(BUILD)/postern-agent --images $(IMAGES)
+
+# The three scenarios, untouched and solved; with MODEL=URL also by that model.
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all images
+	$(Q)scenarios/demo $(OBJ)/postern "$(MODEL)" $(SCENARIOS)
+
+# Tests without a VM.
+check-fast: deps
+	$(Q)$(MAKE) --no-print-directory all $(UNIT_TESTS) $(PAIR_TESTS)
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
+
+check: deps
+	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS)
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
+		$(VM_TESTS)
+
+lint:
+	$(Q)./deps.sh check
+	$(Q)$(MAKE) --no-print-directory all DEVELOPER=1
+	$(Q)tests/lint
+
+SOURCES := $(wildcard protocol/*.[ch] guest-agent/*.[ch] host/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
+
+format:
+	$(Q)clang-format -i $(SOURCES)
+
+format-check:
+	$(Q)clang-format --dry-run -Werror $(SOURCES)
+
+help:
+	@echo 'make                 the host program and the guest agent, in $(BUILD)/'
+	@echo 'make demo            three broken servers, untouched and repaired [MODEL=http://127.0.0.1:8080]'
+	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
+	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
+	@echo 'make images          the VM images, if their recipe changed'
+	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
+	@echo 'make fuzz TIME=60    each decoder for that many seconds'
 
 .PHONY: clean
 clean:

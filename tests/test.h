@@ -39,8 +39,9 @@ void test_register(struct test *test);
 	static void test_##id(void)
 
 /* Each ends the test when it does not hold, and prints both values. */
-#define CHECK(cond)		test_check((cond), #cond, __FILE__, __LINE__)
-#define CHECK_INT(got, want)	test_check_int((got), (want), #got, __FILE__, __LINE__)
+#define CHECK(cond) test_check((cond), #cond, __FILE__, __LINE__)
+#define CHECK_INT(got, want)                                                                       \
+	test_check_int((long long)(got), (long long)(want), #got, __FILE__, __LINE__)
 #define CHECK_STR(got, want)	test_check_str((got), (want), #got, __FILE__, __LINE__)
 #define CHECK_MEM(got, want, n) test_check_mem((got), (want), (n), #got, __FILE__, __LINE__)
 
