@@ -18,7 +18,7 @@
 #include "base/loop.h"
 #include "err.h"
 #include "link/session.h"
-#include "machine/image.h"
+#include "image.h"
 
 struct machine_spec {
 	const struct image *image; /* borrowed until machine_free */
