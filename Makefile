@@ -85,6 +85,15 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
 
+# The agent as a program of the host, so that the sanitizers see it.
+AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))
+ifneq ($(SANITIZE),)
+$(OBJ)/postern-agent: $(AGENT_OBJ)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
+endif
+-include $(AGENT_OBJ:.o=.d)
+
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS)) $(OBJ)/host/tests/runner.d
 -include $(PAIR_HELP:.o=.d)
 
@@ -109,7 +118,7 @@ demo: deps
 
 # Tests without a VM.
 check-fast: deps
-	$(Q)$(MAKE) --no-print-directory all $(UNIT_TESTS) $(PAIR_TESTS)
+	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
 
 check: deps

@@ -128,3 +128,9 @@ void inbox_clear(struct inbox *in)
 {
 	in->at = in->len = in->clean = 0;
 }
+
+void inbox_wipe(struct inbox *in)
+{
+	explicit_bzero(in->buf, in->at);
+	explicit_bzero(in->buf + in->len, sizeof(in->buf) - in->len);
+}

@@ -61,4 +61,7 @@ bool inbox_next(struct inbox *in, struct frame *ret_frame);
 
 void inbox_clear(struct inbox *in);
 
+/* Overwrites the bytes that were taken out. */
+void inbox_wipe(struct inbox *in);
+
 #endif

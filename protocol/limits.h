@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #define PROTOCOL_GENERATION 1
+#define PORT_NAME	    "channel.0" /* the virtio-serial port */
 
 #define FRAME_HEADER  24    /* bytes before each payload */
 #define PAYLOAD_MAX   65536 /* bytes of payload in one frame, at most */

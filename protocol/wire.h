@@ -61,7 +61,9 @@ static inline uint16_t get_u16(struct reader *r)
 {
 	const uint8_t *p = reader_take(r, 2);
 
-	return p ? (uint16_t)(p[0] << 8 | p[1]) : 0;
+	if (!p)
+		return 0;
+	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
 static inline uint32_t get_u32(struct reader *r)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read, write and list with plain system calls. */
+#include "kernfs.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+bool kernfs_read(int dir, const char *path, char *text, size_t size)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return false;
+	while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	if (len && text[len - 1] == '\n')
+		len--;
+	text[len] = '\0';
+	return len || n >= 0;
+}
+
+bool kernfs_write(int dir, const char *path, const char *text)
+{
+	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = write(fd, text, strlen(text));
+	close(fd);
+	return n == (ssize_t)strlen(text);
+}
+
+/* The kernel's linux_dirent64: its fields, since musl's headers have no kernel headers. */
+struct entry {
+	uint64_t inode;
+	int64_t next;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+const char *listing_next(struct listing *list)
+{
+	for (;;) {
+		const struct entry *entry;
+
+		if (list->at == list->len) {
+			long n = syscall(SYS_getdents64, list->fd, list->buf, sizeof(list->buf));
+
+			if (n <= 0)
+				return NULL;
+			list->at = 0;
+			list->len = (size_t)n;
+		}
+		entry = (const void *)(list->buf + list->at);
+		list->at += entry->size;
+		if (strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0)
+			return entry->name;
+	}
+}
