@@ -39,10 +39,13 @@ static void set_limits(void)
 
 static void reset_signals(void)
 {
+	/* The kernel's struct sigaction, whose zero is the default. Not signal(): a C library keeps
+	 * some signals for itself. */
+	static const unsigned long plain[4];
 	sigset_t none;
 
 	for (int i = 1; i < _NSIG; i++)
-		(void)signal(i, SIG_DFL);
+		(void)syscall(SYS_rt_sigaction, i, plain, NULL, _NSIG / 8);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

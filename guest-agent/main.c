@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent.h"
+
+#define CHANNEL 3
 
 static int wrong_use(void)
 {
@@ -30,6 +33,10 @@ int main(int argc, char **argv)
 	place.channel = (int)strtol(argv[2], &end, 10);
 	if (*end || end == argv[2] || fcntl(place.channel, F_GETFD) < 0)
 		return wrong_use();
+	/* Commands must find none of our caller's descriptors. */
+	(void)dup2(place.channel, CHANNEL);
+	(void)syscall(SYS_close_range, CHANNEL + 1, ~0u, 0);
+	place.channel = CHANNEL;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	agent_run(&place);
 }
