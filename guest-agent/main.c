@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "stage.h"
 
 #define CHANNEL 3
 
@@ -23,11 +24,15 @@ static int wrong_use(void)
 	return 2;
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv, char **envp)
 {
 	struct agent_place place = { .channel = -1, .ready = -1 };
 	char *end;
 
+	if (argc == 1 && argv[0][0] == STAGE_MARK)
+		stage_serve();
+	if (getpid() == 1)
+		stage_boot(argv, envp);
 	if (argc != 3 || strcmp(argv[1], "--fd") != 0)
 		return wrong_use();
 	place.channel = (int)strtol(argv[2], &end, 10);
