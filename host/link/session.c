@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a session: greeting, bytes in and out, and the end. */
+#include "session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/xalloc.h"
+#include "crc32.h"
+#include "internal.h"
+
+#define GREET_AGAIN_MS 500
+
+void random_fill(void *out, size_t len)
+{
+	if (getrandom(out, len, 0) == (ssize_t)len)
+		return;
+	perror("postern: the kernel gives no random numbers");
+	exit(125);
+}
+
+void session_break(struct session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (s->broken[0])
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(s->broken, sizeof(s->broken), fmt, ap);
+	va_end(ap);
+	operations_lose(s, s->broken);
+	outbox_clear(&s->out);
+	inbox_clear(&s->in);
+	fd_close(&s->source.fd);
+}
+
+/* Whatever stands in the outbox is torn off: the guest finds a HELLO at any position. */
+static void greet(struct session *s)
+{
+	struct msg_hello hello = {
+		.generation = PROTOCOL_GENERATION,
+		.build = crc32_of(VERSION, strlen(VERSION)),
+	};
+	uint8_t body[HELLO_BODY];
+	struct writer w = writer_of(body, sizeof(body));
+
+	random_fill(s->nonce, sizeof(s->nonce));
+	s->nonce[0] |= 1; /* never the zero nonce */
+	s->tag = session_tag(s->nonce);
+	s->attempt++;
+	s->greet_at = clock_in(GREET_AGAIN_MS);
+	memcpy(hello.nonce, s->nonce, sizeof(hello.nonce));
+	memcpy(hello.epoch, s->epoch, sizeof(hello.epoch));
+	put_hello(&w, &hello);
+	outbox_clear(&s->out);
+	(void)outbox_control(&s->out,
+		&(struct frame){ .type = MSG_HELLO, .body = bytes_of(body, sizeof(body)) });
+}
+
+/* A guest that starts anew knows nothing of what ran. */
+static void start_anew(struct session *s)
+{
+	operations_lose(s, "the guest started anew while it ran: its outcome is unknown");
+	memset(s->requests, 0, sizeof(s->requests));
+	s->phase = GREETING;
+	s->stopping = false;
+	greet(s);
+}
+
+static void open_session(struct session *s, const struct msg_hello *hello)
+{
+	if (hello->generation != PROTOCOL_GENERATION) {
+		session_break(s,
+			"the image's agent speaks protocol generation %d, this postern %d: rebuild "
+			"the image",
+			hello->generation, PROTOCOL_GENERATION);
+		return;
+	}
+	memcpy(s->boot_id, hello->boot_id, sizeof(s->boot_id));
+	s->greetings++;
+	s->phase = OPEN;
+}
+
+/* A HELLO that can't be read is a torn one, which is no fault at all. */
+static void take_hello(struct session *s, struct bytes untrusted_body)
+{
+	static const uint8_t unasked[16];
+	struct msg_hello hello;
+
+	if (!get_hello(untrusted_body, &hello))
+		return;
+	if (!memcmp(hello.nonce, unasked, sizeof(unasked))) {
+		start_anew(s);
+	} else if (s->phase != GREETING) {
+		return;
+	} else if (!memcmp(hello.nonce, s->nonce, sizeof(s->nonce)) &&
+		   !memcmp(hello.epoch, s->epoch, sizeof(s->epoch))) {
+		open_session(s, &hello);
+	} else {
+		/* It works through our older greetings: a new one now would never be the last. */
+		s->greet_at = clock_in(2 * GREET_AGAIN_MS);
+	}
+}
+
+static void take_frames(struct session *s)
+{
+	struct frame f;
+
+	while (!s->broken[0] && inbox_next(&s->in, &f)) {
+		const char *fault;
+
+		if (f.type == MSG_HELLO) {
+			take_hello(s, f.body);
+			continue;
+		}
+		if (s->phase == GREETING || f.tag != s->tag)
+			continue;
+		fault = judge_frame(s, &f);
+		if (fault)
+			session_break(s, "the guest broke the protocol: %s: %s",
+				message_name(f.type), fault);
+	}
+}
+
+static void receive(struct session *s)
+{
+	size_t room;
+	uint8_t *at = inbox_space(&s->in, &room);
+	ssize_t n = recv(s->source.fd, at, room, MSG_DONTWAIT);
+
+	if (n > 0) {
+		inbox_filled(&s->in, (size_t)n);
+		take_frames(s);
+	} else if (n == 0 || errno == ECONNRESET) {
+		session_break(s, "QEMU closed the channel: the machine is gone");
+	} else if (errno != EAGAIN && errno != EINTR) {
+		session_break(s, "the channel can't be read: %s", strerror(errno));
+	}
+}
+
+void session_flush(struct session *s)
+{
+	struct bytes next;
+
+	session_pump(s);
+	while (next = outbox_peek(&s->out), next.len) {
+		ssize_t n = send(s->source.fd, next.data, next.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* A closed socket is told by receive, which first takes what still waits. */
+		if (n < 0 && errno != EAGAIN && errno != EPIPE && errno != ECONNRESET)
+			session_break(s, "the channel can't be written: %s", strerror(errno));
+		if (n < 0)
+			return;
+		outbox_wrote(&s->out, (size_t)n);
+		session_pump(s);
+	}
+}
+
+static short session_wants(const void *self)
+{
+	const struct session *s = self;
+
+	if (s->broken[0])
+		return 0;
+	return outbox_peek(&s->out).len ? POLLIN | POLLOUT : POLLIN;
+}
+
+static int64_t session_due(const void *self)
+{
+	const struct session *s = self;
+
+	return s->phase == GREETING && !s->broken[0] ? s->greet_at : CLOCK_NEVER;
+}
+
+static void session_ready(void *self, short events)
+{
+	struct session *s = self;
+
+	if (events & ~POLLOUT)
+		receive(s);
+	if (session_due(s) <= clock_ms())
+		greet(s);
+	if (!s->broken[0])
+		session_flush(s);
+}
+
+struct session *session_new(struct loop *loop, int fd)
+{
+	struct session *s = xcalloc(1, sizeof(*s));
+
+	s->loop = loop;
+	s->phase = GREETING;
+	s->greet_at = clock_ms();
+	s->next_id = 1;
+	random_fill(s->epoch, sizeof(s->epoch));
+	s->source = (struct source){
+		.fd = fd,
+		.wants = session_wants,
+		.due = session_due,
+		.ready = session_ready,
+		.self = s,
+	};
+	loop_add(loop, &s->source);
+	return s;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	session_break(s, "the session was ended");
+	loop_remove(s->loop, &s->source);
+	free(s);
+}
+
+static bool open_or_broken(const void *arg)
+{
+	const struct session *s = arg;
+
+	return s->broken[0] || session_is_open(s);
+}
+
+bool session_wait_open(struct session *s, int64_t deadline, struct err *err)
+{
+	if (!loop_until(s->loop, open_or_broken, s, deadline, err)) {
+		if (err->code == ERR_TIME)
+			err_set(err, ERR_TIME,
+				"the guest's agent did not answer in time: see the console log "
+				"for how far the guest came");
+		return false;
+	}
+	return session_usable(s, err);
+}
+
+bool session_usable(const struct session *s, struct err *err)
+{
+	if (s->broken[0])
+		return err_set(err, ERR_PEER, "%s", s->broken);
+	if (s->phase == GREETING)
+		return err_set(
+			err, ERR_PEER, "the guest is starting anew: wait until it has answered");
+	return true;
+}
+
+bool session_is_open(const struct session *s)
+{
+	return s->phase != GREETING && !s->broken[0];
+}
+
+const char *session_broken(const struct session *s)
+{
+	return s->broken[0] ? s->broken : NULL;
+}
+
+unsigned session_greetings(const struct session *s)
+{
+	return s->greetings;
+}
+
+void session_boot_id(const struct session *s, uint8_t ret_id[16])
+{
+	memcpy(ret_id, s->boot_id, sizeof(s->boot_id));
+}
