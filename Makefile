@@ -83,7 +83,11 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests/runner.o $(PAIR_HELP) $(PROTO_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(PAIR_LIBS)
+
+# The host's own end of the channel against the agent.
+$(OBJ)/tests/pair/test_link: $(UNIT_OBJ)
+$(OBJ)/tests/pair/test_link: PAIR_LIBS := $(HOST_LIBS)
 
 # The agent as a program of the host, so that the sanitizers see it.
 AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))

@@ -147,14 +147,10 @@ static const char *take_prepared(struct session *s, struct bytes untrusted_body)
 static const char *take_healed(struct session *s, struct bytes untrusted_body)
 {
 	struct msg_healed m;
-	const char *fault;
 
 	if (!get_healed(untrusted_body, &m))
 		return MALFORMED;
-	fault = answered(s, REQUEST_HEAL, m.error);
-	if (!fault)
-		s->phase = OPEN;
-	return fault;
+	return answered(s, REQUEST_HEAL, m.error);
 }
 
 static const char *take_pong(struct session *s, struct bytes untrusted_body)

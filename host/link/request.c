@@ -20,14 +20,20 @@ static bool lost(const struct wait *w)
 	return w->s->broken[0] || w->s->attempt != w->attempt;
 }
 
-/* PREPARE comes after all bulk, for the guest takes none when it is frozen. */
+/* PREPARE comes after all bulk, for the guest takes none when it is frozen; and what freezes or
+ * heals comes after the answer to an older PREPARE, lest the two overtake each other. */
 static bool can_send(const void *arg)
 {
 	const struct wait *w = arg;
-	const struct outbox *out = &w->s->out;
+	const struct session *s = w->s;
 
-	return lost(w) ||
-	       (outbox_control_room(out, 1) && (w->request != REQUEST_PREPARE || !out->bulk_len));
+	if (lost(w))
+		return true;
+	if (w->request != REQUEST_PING && s->requests[REQUEST_PREPARE].owed)
+		return false;
+	if (w->request == REQUEST_PREPARE && s->out.bulk_len)
+		return false;
+	return outbox_control_room(&s->out, 1);
 }
 
 static bool has_answer(const void *arg)
@@ -54,6 +60,9 @@ static bool send_and_wait(struct session *s, struct wait *w, uint16_t type, stru
 	s->requests[w->request].owed++;
 	if (w->request == REQUEST_PING)
 		s->ping_token++;
+	/* The guest goes on with its streams as soon as it reads this, before it answers. */
+	if (w->request == REQUEST_HEAL)
+		s->phase = OPEN;
 	return loop_until(s->loop, has_answer, w, deadline, err) && check_lost(w, err);
 }
 
@@ -78,6 +87,8 @@ bool session_prepare(struct session *s, uint32_t freeze_ms, int64_t deadline, st
 	uint32_t error;
 	bool ok;
 
+	if (s->phase == FROZEN)
+		return err_set(err, ERR_PEER, "the guest is frozen already: heal it first");
 	put_prepare(&w, &m);
 	s->stopping = true;
 	ok = ask(s, REQUEST_PREPARE, MSG_PREPARE, bytes_of(body, sizeof(body)), deadline, err);

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <linux/sockios.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -176,6 +177,21 @@ static inline void expect_broken(struct peer *p, const char *part)
 	CHECK(loop_until(&p->loop, peer_session_broken, p, clock_in(SOON), &err));
 	if (!strstr(session_broken(p->session), part))
 		CHECK_STR(session_broken(p->session), part);
+}
+
+/* Returns bytes, owned, with headers of a HELLO in it, of which one lies across
+ * two chunks. */
+static inline uint8_t *make_input(size_t len)
+{
+	const struct frame hello = { .type = MSG_HELLO, .body = { NULL, HELLO_BODY } };
+	uint8_t *data = malloc(len);
+
+	for (size_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(i * 7 + i / 251);
+	frame_put_header(data + 100, &hello);
+	frame_put_header(data + 100 + FRAME_HEADER, &hello);
+	frame_put_header(data + BULK_CHUNK - 5, &hello);
+	return data;
 }
 
 static inline void peer_init(struct peer *p)

@@ -348,6 +348,49 @@ TEST(nothing_streams_while_frozen)
 	peer_release(&p);
 }
 
+/* The guest's streams go on as soon as it was healed. */
+static void answer_with_data(struct peer *peer, const struct frame *f)
+{
+	if (f->type == MSG_HEAL)
+		peer_say(peer, MSG_DATA, stream_of(1, PART_STDOUT), bytes_of("x", 1));
+	answer_requests(peer, f);
+}
+
+TEST(streams_go_on_before_healed_is_said)
+{
+	struct command *c;
+
+	peer_open(&p);
+	run_true(&c);
+	p.answer = answer_with_data;
+	CHECK(session_prepare(p.session, 700, clock_in(SOON), &err));
+	CHECK(!session_prepare(p.session, 700, clock_in(SOON), &err));
+	CHECK(strstr(err.text, "frozen already"));
+	CHECK(session_heal(p.session, clock_in(SOON), &err));
+	command_free(c);
+	peer_release(&p);
+}
+
+TEST(heal_waits_for_the_answer_to_prepare)
+{
+	struct command *c;
+
+	peer_open(&p);
+	CHECK(!session_prepare(p.session, 700, clock_in(30), &err));
+	CHECK_INT(err.code, ERR_TIME);
+	/* Kept back until the guest has answered. */
+	CHECK(c = command_start(p.session, &spec_true, &err));
+	CHECK(!session_heal(p.session, clock_in(30), &err));
+	expect(&p, MSG_PREPARE);
+	SAY(&p, PREPARED, prepared, 0, .error = 0);
+	p.answer = answer_requests;
+	CHECK(session_heal(p.session, clock_in(SOON), &err));
+	p.answer = NULL;
+	check_alive();
+	command_free(c);
+	peer_release(&p);
+}
+
 /* A start anew while a request waits, instead of the answer. */
 static void answer_anew(struct peer *peer, const struct frame *f)
 {
