@@ -15,6 +15,7 @@
 
 bool loop_init(struct loop *loop, bool catch_signals, struct err *err)
 {
+	struct sigaction hup;
 	sigset_t set;
 
 	*loop = (struct loop){ .signals = -1 };
@@ -23,6 +24,9 @@ bool loop_init(struct loop *loop, bool catch_signals, struct err *err)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	/* A blocked signal reaches the signalfd even when it is ignored. */
+	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	loop->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return loop->signals >= 0 || err_errno(err, "signalfd");
@@ -99,8 +103,10 @@ static void take_signal(struct loop *loop)
 {
 	struct signalfd_siginfo info;
 
-	if (read(loop->signals, &info, sizeof(info)) == sizeof(info))
-		loop->interrupted = true;
+	if (read(loop->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	loop->interrupted = true;
+	loop->signal = (int)info.ssi_signo;
 }
 
 static bool turn(struct loop *loop, int64_t deadline, struct err *err)

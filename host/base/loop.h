@@ -8,7 +8,7 @@
  * also from within a callback. Straight-line code waits with loop_until for a condition; all other
  * sources go on living meanwhile.
  *
- * SIGINT and SIGTERM end every wait with ERR_INTERRUPTED once the loop catches them.
+ * SIGINT, SIGTERM and SIGHUP end every wait with ERR_INTERRUPTED once the loop catches them.
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -32,9 +32,11 @@ struct loop {
 	struct source *sources[LOOP_SOURCES];
 	int signals;	  /* signalfd, or -1 */
 	bool interrupted; /* the user asked to stop */
+	int signal;	  /* by this one */
 };
 
-/* catch_signals: block SIGINT and SIGTERM and take them through the loop. */
+/* catch_signals: block SIGINT, SIGTERM and SIGHUP and take them through the loop; a SIGHUP that
+ * was ignored (nohup) stays ignored. */
 bool loop_init(struct loop *loop, bool catch_signals, struct err *err);
 void loop_release(struct loop *loop);
 

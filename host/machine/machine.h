@@ -18,6 +18,7 @@
 #include "base/loop.h"
 #include "err.h"
 #include "link/session.h"
+#include "accel.h"
 #include "image.h"
 
 struct machine_spec {
@@ -31,11 +32,15 @@ struct machine;
 
 /* Borrows the loop. NULL on failure. */
 struct machine *machine_start(struct loop *loop, const struct machine_spec *spec, struct err *err);
+/* The same with a given accelerator, for the probe. */
+struct machine *machine_start_on(
+	struct loop *loop, const struct machine_spec *spec, enum accel accel, struct err *err);
 /* Ends QEMU at once, reaps it, closes everything. NULL is fine. */
 void machine_free(struct machine *m);
 
 /* Owned by the machine. */
 struct session *machine_session(struct machine *m);
+enum accel machine_accel(const struct machine *m);
 
 /* Waits for the first HELLO. Fails early when QEMU ends or the kernel panics. */
 bool machine_wait_hello(struct machine *m, int64_t deadline, struct err *err);
@@ -54,7 +59,10 @@ unsigned machine_resets(const struct machine *m);
 /* One sentence about how it ended or what it does, from QEMU and the console. Returns owned. */
 char *machine_story(const struct machine *m);
 
-/* Vendor and class of every PCI device, from QMP: true when none is a network device. */
+/*
+ * Asks QEMU: true when no PCI device is a network controller, and every device that was added to
+ * the machine type is one of those that we gave it.
+ */
 bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err);
 
 /* Virtual CPUs. The disk is flushed when stop returns. */
