@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* postern doctor: is all there that postern needs, and what to do where it is not? */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "base/xalloc.h"
+#include "command.h"
+#include "machine/accel.h"
+#include "machine/image.h"
+#include "machine/qemu.h"
+
+#define MIB	   (1024 * 1024)
+#define DISK_MIB   2048 /* an image, and the overlays of some machines */
+#define MEMORY_MIB 1024 /* one server and what is around it */
+#define VERSION_MS 20000
+
+enum state { FINE, BETTER, MISSING };
+
+static const char *const state_names[] = { "ok", "note", "MISSING" };
+
+struct report {
+	struct json *findings;
+	bool missing;
+};
+
+/* remedy NULL: nothing to do. */
+static void add(struct report *r, const char *what, enum state state, const char *remedy,
+	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+static void add(struct report *r, const char *what, enum state state, const char *remedy,
+	const char *fmt, ...)
+{
+	struct json *j = json_add(r->findings, json_object());
+	char found[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(found, sizeof(found), fmt, ap);
+	va_end(ap);
+	json_set_str(j, "what", what);
+	json_set_str(j, "state", state_names[state]);
+	json_set_str(j, "found", found);
+	json_set_str(j, "remedy", remedy);
+	r->missing = r->missing || state == MISSING;
+}
+
+/* A program is there when it tells its version. */
+static void check_program(struct report *r, const char *name, const char *package)
+{
+	const char *argv[] = { name, "--version", NULL };
+	CLEAN(str) char *path = process_find(name);
+	CLEAN(str) char *remedy = xasprintf("install the package %s", package);
+	CLEAN(buf) struct buf out = { 0 };
+	struct err err;
+
+	if (process_run(argv, package, VERSION_MS, &out, 4096, &err))
+		add(r, name, FINE, NULL, "%.*s, %s", (int)strcspn(buf_text(&out), "\n"),
+			buf_text(&out), path ? path : name);
+	else
+		add(r, name, MISSING, remedy, "%s", err.text);
+}
+
+static bool check_accel(struct report *r, struct err *err)
+{
+	enum accel accel;
+	const char *why;
+	struct loop loop;
+	bool chosen = loop_init(&loop, true, err) && accel_choose(&loop, &accel, &why, err);
+
+	loop_release(&loop);
+	if (!chosen)
+		return false;
+	add(r, "accelerator", accel == ACCEL_KVM ? FINE : BETTER, NULL, "%s: %s", accel_name(accel),
+		why);
+	return true;
+}
+
+static void check_disk(struct report *r)
+{
+	CLEAN(str) char *path = home_path("");
+	struct statvfs st;
+	long long mib;
+
+	/* The folder may not be there yet: then it will be where its nearest parent is. */
+	while (strlen(path) > 1 && !file_exists(path))
+		*(strrchr(path, '/') ? strrchr(path, '/') : path + 1) = 0;
+	if (statvfs(*path ? path : "/", &st) < 0)
+		return;
+	mib = (long long)(st.f_bavail * st.f_frsize / MIB);
+	add(r, "disk", mib >= DISK_MIB ? FINE : MISSING,
+		mib >= DISK_MIB ? NULL : "free some space, or point POSTERN_HOME elsewhere",
+		"%lld MiB free in %s", mib, *path ? path : "/");
+}
+
+static long long available_mib(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	long long kib = -1;
+	char line[128];
+
+	while (f && kib < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "MemAvailable:", 13))
+			kib = atoll(line + 13);
+	if (f)
+		(void)fclose(f);
+	return kib / 1024;
+}
+
+static void check_memory(struct report *r)
+{
+	long long mib = available_mib();
+
+	add(r, "memory", mib >= MEMORY_MIB ? FINE : MISSING,
+		mib >= MEMORY_MIB ? NULL : "end other programs: a server guest takes 512 MiB",
+		"%lld MiB available, %d processors", mib, get_nprocs());
+}
+
+static void check_image(struct report *r, const char *name, const char *use, enum state without)
+{
+	CLEAN(image) struct image image = { 0 };
+	CLEAN(str) char *what = xasprintf("image %s", name);
+	CLEAN(str) char *remedy = xasprintf("build it for %s: make images", use);
+	struct err err;
+
+	if (image_open(name, &image, &err))
+		add(r, what, FINE, NULL, "recipe %.12s, %d MiB of memory", image.recipe,
+			image.memory_mib);
+	else
+		add(r, what, without, remedy, "%s", err.text);
+}
+
+static void check_toolbox(struct report *r)
+{
+	CLEAN(str) char *path = image_toolbox();
+
+	if (!file_exists(path))
+		add(r, "toolbox", MISSING, "build the mini image again", "%s is not there", path);
+	else
+		add(r, "toolbox", FINE, NULL, "%s", path);
+}
+
+static void print(const struct report *r)
+{
+	for (size_t i = 0; i < json_len(r->findings); i++) {
+		const struct json *j = json_at(r->findings, i);
+		const char *remedy = json_get_str(j, "remedy");
+
+		printf("%-8s %-19s %s\n", json_get_str(j, "state"), json_get_str(j, "what"),
+			json_get_str(j, "found"));
+		if (remedy)
+			printf("%-28s -> %s\n", "", remedy);
+	}
+}
+
+static void print_json(const struct report *r)
+{
+	CLEAN(json) struct json *j = json_object();
+	CLEAN(str) char *text = NULL;
+
+	json_set_str(j, "version", VERSION);
+	json_set_bool(j, "usable", !r->missing);
+	json_set(j, "findings", json_copy(r->findings));
+	text = json_pretty(j);
+	puts(text);
+}
+
+static int run(int argc, char **argv)
+{
+	CLEAN(json) struct json *findings = json_array();
+	struct report r = { .findings = findings };
+	bool as_json = argc == 2 && !strcmp(argv[1], "--json");
+	struct err err;
+
+	if (argc > 1 && !as_json)
+		return usage_error(&cmd_doctor, "%s is not understood", argv[1]);
+	check_program(&r, QEMU_PROGRAM, QEMU_PACKAGE);
+	check_program(&r, QEMU_IMG_PROGRAM, QEMU_IMG_PACKAGE);
+	if (!check_accel(&r, &err)) {
+		fprintf(stderr, "postern doctor: %s\n", err.text);
+		return 1;
+	}
+	check_memory(&r);
+	check_disk(&r);
+	check_image(&r, "mini", "everything", MISSING);
+	check_toolbox(&r);
+	check_image(&r, "server", "scenarios", BETTER);
+	if (as_json)
+		print_json(&r);
+	else
+		print(&r);
+	return r.missing ? 1 : 0;
+}
+
+const struct cli_command cmd_doctor = {
+	.name = "doctor",
+	.args = "[--json]",
+	.does = "Tell whether this host has all that postern needs, and what to do where it has "
+		"not",
+	.details =
+		"  --json  the same for programs\n\n"
+		"exit code: 0 when machines can run here, 1 when something needed is missing.\n\n"
+		"example: postern doctor\n",
+	.run = run,
+};

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* postern exec: one command in a new machine that is gone afterwards. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/xalloc.h"
+#include "command.h"
+#include "machine/machine.h"
+#include "outlet.h"
+
+#define EXIT_TIMED_OUT	    124
+#define EXIT_OURS	    125
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND	    127
+
+#define BOOT_MS	      30000 /* times the accelerator's factor */
+#define GRACE_MS      5000
+#define ANSWER_MS     15000 /* that the guest is late with the end of a command */
+#define SECONDS_LIMIT 2000000
+
+struct exec {
+	const char *image_name, *dir;
+	const char *const *argv;
+	const char *env[ENV_MAX + 1]; /* NULL-ended */
+	size_t envc;
+	uint32_t deadline_ms; /* 0: none */
+
+	struct loop loop;
+	struct image image;
+	char *scratch; /* folder of the overlay; NULL: none, or gone already */
+	struct machine *machine;
+	struct command *command;
+	struct outlet out, err;
+	int signal; /* to die by, after cleaning up */
+};
+
+static const char *const default_env[] = {
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"HOME=/root",
+	"USER=root",
+	"LOGNAME=root",
+	"SHELL=/bin/sh",
+	"LANG=C.UTF-8",
+	"TERM=dumb",
+};
+
+/* Adds or replaces. False: no room, or it is not NAME=value. */
+static bool set_env(struct exec *e, const char *pair)
+{
+	size_t name = strcspn(pair, "=");
+
+	if (!name || !pair[name])
+		return false;
+	for (size_t i = 0; i < e->envc; i++)
+		if (!strncmp(e->env[i], pair, name + 1)) {
+			e->env[i] = pair;
+			return true;
+		}
+	if (e->envc == ENV_MAX)
+		return false;
+	e->env[e->envc++] = pair;
+	return true;
+}
+
+static bool set_seconds(struct exec *e, const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds > 0) || seconds > SECONDS_LIMIT)
+		return false;
+	e->deadline_ms = (uint32_t)(seconds * 1000);
+	if (!e->deadline_ms)
+		e->deadline_ms = 1;
+	return true;
+}
+
+/* Returns 0, or the exit code of a wrong use: ours, for 2 may be the guest program's own. */
+static int parse(struct exec *e, int argc, char **argv)
+{
+	int option;
+
+	opterr = 0;
+	while ((option = getopt(argc, argv, "+i:t:w:e:")) != -1) {
+		if (option == 'i')
+			e->image_name = optarg;
+		else if (option == 'w')
+			e->dir = optarg;
+		else if (option == 't' && !set_seconds(e, optarg))
+			return usage_error(&cmd_exec, "-t %s is not a number of seconds", optarg),
+			       EXIT_OURS;
+		else if (option == 'e' && !set_env(e, optarg))
+			return usage_error(&cmd_exec, "-e %s can't be taken", optarg), EXIT_OURS;
+		else if (option == '?')
+			return usage_error(
+				       &cmd_exec, "no option -%c, or its value is missing", optopt),
+			       EXIT_OURS;
+	}
+	if (optind == argc)
+		return usage_error(&cmd_exec, "which command?"), EXIT_OURS;
+	e->argv = (const char *const *)argv + optind;
+	return 0;
+}
+
+/* The overlay lives in a folder of its own; returns its path, owned. */
+static char *make_overlay(struct exec *e, struct err *err)
+{
+	CLEAN(str) char *parent = home_path("machines");
+	char *scratch, *overlay;
+
+	if (!dir_make(parent, err))
+		return NULL;
+	scratch = xasprintf("%s/exec.XXXXXX", parent);
+	if (!mkdtemp(scratch)) {
+		err_errno(err, "%s", scratch);
+		free(scratch);
+		return NULL;
+	}
+	e->scratch = scratch;
+	overlay = xasprintf("%s/disk.qcow2", scratch);
+	if (!overlay_create(overlay, e->image.disk, err)) {
+		free(overlay);
+		return NULL;
+	}
+	return overlay;
+}
+
+static void remove_scratch(struct exec *e)
+{
+	struct err err;
+
+	if (e->scratch && !dir_remove(e->scratch, &err))
+		fprintf(stderr, "postern exec: %s\n", err.text);
+	free(e->scratch);
+	e->scratch = NULL;
+}
+
+static bool boot(struct exec *e, struct err *err)
+{
+	CLEAN(str) char *overlay = NULL;
+	struct machine_spec spec = { .image = &e->image };
+	int64_t deadline;
+
+	if (!image_open(e->image_name, &e->image, err))
+		return false;
+	if (e->image.disk && !(overlay = make_overlay(e, err)))
+		return false;
+	spec.overlay = overlay;
+	e->machine = machine_start(&e->loop, &spec, err);
+	if (!e->machine)
+		return false;
+	deadline = clock_in((int64_t)BOOT_MS * accel_time_factor(machine_accel(e->machine)));
+	if (!machine_wait_hello(e->machine, deadline, err))
+		return false;
+	/* QEMU has it open: without a name it can't be left behind, however we end. */
+	remove_scratch(e);
+	return machine_wait_ready(e->machine, deadline, err);
+}
+
+static size_t on_output(void *self, enum stream_part part, const uint8_t *untrusted, size_t len)
+{
+	struct exec *e = self;
+
+	return outlet_take(part == PART_STDOUT ? &e->out : &e->err, untrusted, len);
+}
+
+/* All is said and written, or nobody listens, or the machine is gone. */
+static bool done(const void *arg)
+{
+	const struct exec *e = arg;
+
+	if (e->out.error)
+		return true;
+	if (command_result(e->command)->end == COMMAND_RUNS)
+		return machine_state(e->machine) != MACHINE_RUNS;
+	return outlet_is_empty(&e->out) && outlet_is_empty(&e->err);
+}
+
+static int say(const char *text)
+{
+	fprintf(stderr, "postern exec: %s\n", text);
+	return EXIT_OURS;
+}
+
+static int code_of(const struct exec *e, const struct command_result *r)
+{
+	CLEAN(str) char *story = NULL;
+
+	if (r->timed_out) {
+		fprintf(stderr, "postern exec: %s was ended after %g s\n", e->argv[0],
+			e->deadline_ms / 1000.0);
+		return EXIT_TIMED_OUT;
+	}
+	switch (r->end) {
+	case COMMAND_EXITED:
+		return r->value;
+	case COMMAND_SIGNALLED:
+		return 128 + r->value;
+	case COMMAND_FAILED:
+		say(r->text);
+		return r->kind == FAIL_NOT_FOUND	? EXIT_NOT_FOUND
+		       : r->kind == FAIL_NOT_EXECUTABLE ? EXIT_NOT_EXECUTABLE
+							: EXIT_OURS;
+	default:
+		story = machine_story(e->machine);
+		fprintf(stderr, "postern exec: the command did not end: %s\n", story);
+		return EXIT_OURS;
+	}
+}
+
+static int run_command(struct exec *e, struct err *err)
+{
+	const struct command_spec spec = { .argv = e->argv,
+		.env = e->env,
+		.dir = e->dir,
+		.deadline_ms = e->deadline_ms,
+		.grace_ms = GRACE_MS,
+		.output = on_output,
+		.self = e };
+	int64_t deadline = CLOCK_NEVER;
+
+	if (e->deadline_ms)
+		deadline = clock_in((int64_t)e->deadline_ms + GRACE_MS + ANSWER_MS);
+	e->command = command_start(machine_session(e->machine), &spec, err);
+	if (!e->command)
+		return say(err->text);
+	if (!loop_until(&e->loop, done, e, deadline, err)) {
+		if (err->code == ERR_INTERRUPTED)
+			return EXIT_OURS;
+		if (err->code != ERR_TIME)
+			return say(err->text);
+		say("the guest did not end the command in time, so its machine was ended");
+		return EXIT_TIMED_OUT;
+	}
+	if (e->out.error == EPIPE) {
+		e->signal = SIGPIPE;
+		return EXIT_OURS;
+	}
+	if (e->out.error) {
+		fprintf(stderr, "postern exec: writing the output: %s\n", strerror(e->out.error));
+		return EXIT_OURS;
+	}
+	return code_of(e, command_result(e->command));
+}
+
+static int boot_and_run(struct exec *e)
+{
+	struct err err;
+	int code;
+
+	if (!loop_init(&e->loop, true, &err))
+		return say(err.text);
+	outlet_init(&e->out, &e->loop, STDOUT_FILENO, &e->command, PART_STDOUT);
+	outlet_init(&e->err, &e->loop, STDERR_FILENO, &e->command, PART_STDERR);
+	err.code = ERR_NONE;
+	if (boot(e, &err))
+		code = run_command(e, &err);
+	else
+		code = err.code == ERR_INTERRUPTED ? EXIT_OURS : say(err.text);
+	if (e->loop.interrupted)
+		e->signal = e->loop.signal;
+	return code;
+}
+
+static void release(struct exec *e)
+{
+	command_free(e->command);
+	machine_free(e->machine);
+	remove_scratch(e);
+	image_release(&e->image);
+	outlet_release(&e->out);
+	outlet_release(&e->err);
+	loop_release(&e->loop);
+}
+
+/* Ends as the signal would have ended us, so that a calling shell sees it. */
+static void die_by(int signal_number)
+{
+	sigset_t set;
+
+	signal(signal_number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, signal_number);
+	raise(signal_number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int run(int argc, char **argv)
+{
+	struct exec e = { .image_name = "mini", .loop.signals = -1 };
+	int code;
+
+	for (size_t i = 0; i < sizeof(default_env) / sizeof(*default_env); i++)
+		set_env(&e, default_env[i]);
+	code = parse(&e, argc, argv);
+	if (code)
+		return code;
+	code = boot_and_run(&e);
+	release(&e);
+	if (e.signal)
+		die_by(e.signal);
+	return code;
+}
+
+const struct cli_command cmd_exec = {
+	.name = "exec",
+	.args = "[-i IMAGE] [-t SECONDS] [-w DIR] [-e NAME=VALUE]... -- COMMAND [ARG...]",
+	.does = "Run one command as root in a new virtual machine that is gone afterwards",
+	.details =
+		"  -i IMAGE       the image to boot (mini)\n"
+		"  -t SECONDS     end the command after this: SIGTERM, 5 s later SIGKILL\n"
+		"  -w DIR         run it in this directory of the guest (/)\n"
+		"  -e NAME=VALUE  add to its environment\n\n"
+		"The machine has no network. The arguments reach the command exactly as given, "
+		"with no\n"
+		"shell between. Its standard input is empty; its output is passed on as it comes, "
+		"and\n"
+		"on a terminal control characters other than tab and newline are shown as '?'.\n\n"
+		"exit code: the command's own; 128+N when signal N ended it; 124 after -t; 125 "
+		"when\n"
+		"postern failed or was used wrongly; 126 when the command can't be executed; 127 "
+		"when\n"
+		"there is none of that name in the guest.\n\n"
+		"example: postern exec -t 30 -- sh -c 'uname -a; df -h'\n",
+	.run = run,
+};

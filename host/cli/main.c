@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program: a table of subcommands. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+
+static const struct cli_command *const commands[] = { &cmd_exec, &cmd_doctor };
+
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static int print_help(void)
+{
+	printf("usage: postern COMMAND ...\n\n"
+	       "Runs commands and trials in sealed virtual machines.\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-8s %s\n", commands[i]->name, commands[i]->does);
+	printf("\npostern COMMAND --help tells more; postern --version tells the version.\n"
+	       "State lives in $POSTERN_HOME, else in ~/.local/share/postern.\n"
+	       "example: postern exec -- uname -a\n");
+	return 0;
+}
+
+static int print_command_help(const struct cli_command *c)
+{
+	printf("usage: postern %s %s\n\n%s.\n\n%s", c->name, c->args, c->does, c->details);
+	return 0;
+}
+
+/* Descriptors of ours must not become 0, 1 or 2. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= 2);
+	close(fd);
+}
+
+/* Answers are lost if nobody can write them: a full disk must not look like success. */
+static int flushed(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	perror("postern: writing the output");
+	return code ? code : 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	fill_standard_descriptors();
+	signal(SIGPIPE, SIG_IGN);
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
+		return flushed(print_help());
+	if (!strcmp(name, "--version")) {
+		puts("postern " VERSION);
+		return flushed(0);
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(name, commands[i]->name) != 0)
+			continue;
+		if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
+			return flushed(print_command_help(commands[i]));
+		return flushed(commands[i]->run(argc - 1, argv + 1));
+	}
+	if (*name)
+		fprintf(stderr, "postern: there is no command '%s'; see postern --help\n", name);
+	else
+		fprintf(stderr, "postern: which command? see postern --help\n");
+	return 2;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Output at the reader's pace. */
+#include "outlet.h"
+
+#include <errno.h>
+#include <linux/limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+#define TURN_WRITES 32 /* pieces written before others get their turn */
+
+static void give_up(struct outlet *o, int error)
+{
+	size_t left = o->pending.len - o->written;
+
+	o->error = error;
+	o->written = o->pending.len = 0;
+	command_consumed(*o->command, o->part, left);
+}
+
+static bool writable(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+
+	return poll(&pfd, 1, 0) > 0;
+}
+
+/* False: no more for now. */
+static bool write_piece(struct outlet *o)
+{
+	size_t len = o->pending.len - o->written;
+	ssize_t n;
+
+	if (!len || !writable(o->source.fd))
+		return false;
+	n = write(o->source.fd, o->pending.data + o->written, len < PIPE_BUF ? len : PIPE_BUF);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n < 0) {
+		give_up(o, errno);
+		return false;
+	}
+	o->written += (size_t)n;
+	if (o->written == o->pending.len)
+		o->written = o->pending.len = 0;
+	command_consumed(*o->command, o->part, (size_t)n);
+	return true;
+}
+
+static short wants(const void *self)
+{
+	return outlet_is_empty(self) ? 0 : POLLOUT;
+}
+
+static void ready(void *self, short events)
+{
+	(void)events;
+	for (int i = 0; i < TURN_WRITES && write_piece(self); i++)
+		;
+}
+
+void outlet_init(struct outlet *o, struct loop *loop, int fd, struct command **command,
+	enum stream_part part)
+{
+	*o = (struct outlet){ .loop = loop, .command = command, .part = part };
+	o->source = (struct source){ .fd = fd, .wants = wants, .ready = ready, .self = o };
+	o->terminal = isatty(fd);
+	loop_add(loop, &o->source);
+}
+
+void outlet_release(struct outlet *o)
+{
+	if (o->loop)
+		loop_remove(o->loop, &o->source);
+	buf_release(&o->pending);
+}
+
+size_t outlet_take(struct outlet *o, const uint8_t *untrusted_data, size_t len)
+{
+	size_t had = o->pending.len;
+
+	if (o->error)
+		return len;
+	/* Bounded: the session never gives more than the credit that we have not yet returned. */
+	buf_add(&o->pending, untrusted_data, len);
+	if (o->terminal)
+		text_tame(&o->before, o->pending.data + had, len);
+	return 0;
+}
+
+bool outlet_is_empty(const struct outlet *o)
+{
+	return o->written == o->pending.len;
+}
