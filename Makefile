@@ -66,16 +66,24 @@ $(BUILD)/guest/%.o: %.c
 # Tests in C. Each program holds the runner; tests/unit sees host and protocol, tests/pair drives the
 # real agent ($$POSTERN_AGENT) over a socketpair.
 UNIT_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/unit/test_*.c))
+UNIT_HELP  := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 PAIR_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/pair/test_*.c))
 PAIR_HELP  := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/pair/test_*.c),$(wildcard tests/pair/*.c)))
 UNIT_OBJ   := $(filter-out $(OBJ)/host/host/cli/main.o,$(HOST_OBJ))
 PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
+E2E_HELP   := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/e2e/*.c))
 TEST_CPP   := -Itests
 VM_TESTS   := $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
 
-$(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
+$(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests/runner.o $(UNIT_HELP) $(UNIT_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
+# Programs that scripts of tests/e2e run.
+$(E2E_HELP): $(OBJ)/tests/e2e/%: $(OBJ)/host/tests/e2e/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
@@ -98,8 +106,8 @@ $(OBJ)/postern-agent: $(AGENT_OBJ)
 endif
 -include $(AGENT_OBJ:.o=.d)
 
--include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS)) $(OBJ)/host/tests/runner.d
--include $(PAIR_HELP:.o=.d)
+-include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP)) $(OBJ)/host/tests/runner.d
+-include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d)
 
 # What people type. Each installs what is missing first; DEPS=no leaves that out.
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
@@ -126,7 +134,7 @@ check-fast: deps
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
 
 check: deps
-	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS)
+	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
 		$(VM_TESTS)
 

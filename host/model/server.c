@@ -350,6 +350,7 @@ static bool try_again(struct server *s, const struct exchange *x, struct tries *
 	if (x->end != HTTP_ANSWERED)
 		return false;
 	if (is_context(x)) {
+		error_text(x->body, err->text, sizeof(err->text));
 		*ret_answer = ANSWER_CONTEXT;
 		return false;
 	}
