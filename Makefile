@@ -109,6 +109,30 @@ endif
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP)) $(OBJ)/host/tests/runner.d
 -include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d)
 
+# Fuzz targets see host and protocol too. What crashed one is kept beside it.
+TIME      ?= 60
+FUZZ      := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJ  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out host/cli/main.c,$(HOST)) $(PROTOCOL))
+FUZZ_FLAG := -std=c17 -O1 -g -fno-sanitize-recover=all
+
+$(BUILD)/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC    $< (fuzz)"
+	$(Q)clang $(CPPFLAGS) -Ihost $(FUZZ_FLAG) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+
+$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o $(FUZZ_OBJ)
+	@echo "  LINK  $@"
+	$(Q)clang $(FUZZ_FLAG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HOST_LIBS)
+
+-include $(FUZZ_OBJ:.o=.d) $(patsubst $(BUILD)/fuzz/%,$(BUILD)/fuzz/tests/fuzz/%.d,$(FUZZ))
+
+.PHONY: fuzz
+fuzz: $(FUZZ)
+	$(Q)tests/fuzz/seeds $(BUILD)/fuzz
+	$(Q)set -e; for f in $(FUZZ); do mkdir -p $$f.corpus; \
+		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
+			$$f.corpus; done
+
 # What people type. Each installs what is missing first; DEPS=no leaves that out.
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
 IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
