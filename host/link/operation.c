@@ -69,8 +69,8 @@ void operation_end(struct command *c, bool acknowledge)
 	while (s->operations[i] != c)
 		i++;
 	s->n_operations--;
-	memmove(&s->operations[i], &s->operations[i + 1],
-		(s->n_operations - i) * sizeof(s->operations[0]));
+	for (; i < s->n_operations; i++)
+		s->operations[i] = s->operations[i + 1];
 	if (acknowledge)
 		s->acks[s->n_acks++] = c->id;
 	leave(c);
