@@ -97,7 +97,7 @@ struct unit {
 
 static bool marker_at(const unsigned char *p, size_t left)
 {
-	if (!memchr("<|[]\xef", p[0], 5))
+	if (!strchr("<|[]\xef", p[0]))
 		return false;
 	for (size_t i = 0; i < sizeof(markers) / sizeof(markers[0]); i++) {
 		size_t len = strlen(markers[i]);

@@ -45,15 +45,15 @@ struct talk_spec {
 };
 
 enum talk_end {
-	TALK_ANSWERED, /* a reply without a call, after one nudge */
+	TALK_ANSWERED, /* two replies without a call in a row: the first gets a nudge */
 	TALK_TURNS,    /* limit: turns */
 	TALK_TIME,     /* limit: time */
 	TALK_CONTEXT,  /* the server's context is full */
-	TALK_EMPTY,    /* the model said nothing, repeatedly */
-	TALK_REPEATED, /* the same call with the same result again and again */
+	TALK_EMPTY,    /* nothing of use twice in a row: empty, cut off or unreadable replies */
+	TALK_REPEATED, /* the same call with the same result five times in a row */
 	TALK_OFF,      /* the machine was powered off */
 	TALK_CLOSED,   /* channel closed by the guest */
-	TALK_SERVER,   /* the server failed: err says how. Unscored */
+	TALK_SERVER,   /* the server failed: reason says how. Unscored */
 };
 const char *talk_end_name(enum talk_end end); /* "answered", "turns", ... */
 
