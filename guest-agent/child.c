@@ -25,16 +25,25 @@ bool child_enter_system(void)
 	return ns >= 0 && setns(ns, CLONE_NEWNS) == 0;
 }
 
+/* As far as the hard limit can be had. Not setrlimit(): each C library has its own type for the
+ * resource. */
+static void set_limit(int resource, struct rlimit limit)
+{
+	struct rlimit now;
+
+	if (syscall(SYS_prlimit64, 0, resource, &limit, &now) == 0 ||
+		syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
+		return;
+	now.rlim_cur = now.rlim_max < limit.rlim_cur ? now.rlim_max : limit.rlim_cur;
+	(void)syscall(SYS_prlimit64, 0, resource, &now, NULL);
+}
+
 /* What systemd gives to a service. */
 static void set_limits(void)
 {
-	const struct rlimit files = { 1024, 524288 }, core = { 0, RLIM_INFINITY },
-			    locked = { 8 << 20, 8 << 20 };
-
-	/* A limit that can't be raised stays as it is. */
-	(void)setrlimit(RLIMIT_NOFILE, &files);
-	(void)setrlimit(RLIMIT_CORE, &core);
-	(void)setrlimit(RLIMIT_MEMLOCK, &locked);
+	set_limit(RLIMIT_NOFILE, (struct rlimit){ 1024, 524288 });
+	set_limit(RLIMIT_CORE, (struct rlimit){ 0, RLIM_INFINITY });
+	set_limit(RLIMIT_MEMLOCK, (struct rlimit){ 8 << 20, 8 << 20 });
 }
 
 static void reset_signals(void)

@@ -39,6 +39,6 @@ void mini_set_up(void)
 		(void)mount(mounts[i].type, mounts[i].dir, mounts[i].type, MS_NOSUID,
 			mounts[i].options);
 	}
-	(void)sethostname(name, strlen(name));
+	(void)!sethostname(name, strlen(name));
 	loopback_up();
 }

@@ -174,7 +174,7 @@ static void wait_for_disk(const char *device)
 	}
 }
 
-static void move_mount(const char *from, const char *to)
+static void carry_over(const char *from, const char *to)
 {
 	if (mount(from, to, NULL, MS_MOVE, NULL) < 0)
 		(void)umount2(from, MNT_DETACH);
@@ -188,9 +188,9 @@ static _Noreturn void hand_over(const struct plan *plan, char **argv, char **env
 		give_up("initramfs: disk %s can't be mounted as %s: %s; the disk is damaged, or "
 			"/boot.conf lacks a module",
 			plan->device, plan->type, strerror(errno));
-	move_mount("/dev", "/newroot/dev");
-	move_mount("/sys", "/newroot/sys");
-	move_mount("/proc", "/newroot/proc");
+	carry_over("/dev", "/newroot/dev");
+	carry_over("/sys", "/newroot/sys");
+	carry_over("/proc", "/newroot/proc");
 	if (chdir("/newroot") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 		chdir("/") < 0)
 		give_up("initramfs: the disk can't become the root: %s; boot from an initramfs",
