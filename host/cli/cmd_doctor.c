@@ -108,7 +108,7 @@ static long long available_mib(void)
 
 	while (f && kib < 0 && fgets(line, sizeof(line), f))
 		if (!strncmp(line, "MemAvailable:", 13))
-			kib = atoll(line + 13);
+			kib = strtoll(line + 13, NULL, 10);
 	if (f)
 		(void)fclose(f);
 	return kib / 1024;

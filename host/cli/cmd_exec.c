@@ -140,6 +140,19 @@ static void remove_scratch(struct exec *e)
 	e->scratch = NULL;
 }
 
+static bool be_sealed(struct exec *e, struct err *err)
+{
+	bool sealed;
+
+	if (!machine_is_sealed(e->machine, &sealed, err))
+		return false;
+	return sealed ||
+	       err_set(err, ERR_DENIED,
+		       "this QEMU gave the machine a network device or another that it was not "
+		       "asked for: "
+		       "nothing was run; look for a wrapper of qemu-system-x86_64 in PATH");
+}
+
 static bool boot(struct exec *e, struct err *err)
 {
 	CLEAN(str) char *overlay = NULL;
@@ -159,7 +172,7 @@ static bool boot(struct exec *e, struct err *err)
 		return false;
 	/* QEMU has it open: without a name it can't be left behind, however we end. */
 	remove_scratch(e);
-	return machine_wait_ready(e->machine, deadline, err);
+	return be_sealed(e, err) && machine_wait_ready(e->machine, deadline, err);
 }
 
 static size_t on_output(void *self, enum stream_part part, const uint8_t *untrusted, size_t len)

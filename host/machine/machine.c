@@ -18,7 +18,7 @@
 #include "qmp.h"
 #include "seal.h"
 
-#define START_MS  30000 /* QEMU's own start, on a busy host */
+#define START_MS  20000 /* QEMU's own start, on a busy host */
 #define ANSWER_MS 30000 /* of the control socket */
 #define ENDING_MS 5000	/* from the end of the control socket to the end of QEMU */
 #define RETRY_MS  200	/* between two questions whether the system is up */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text of guests made fit to be shown. */
+#include <string.h>
+
+#include "base/text.h"
+#include "test.h"
+
+static void check_tamed(const char *given, const char *wanted)
+{
+	char text[64] = "";
+	uint8_t before = 0;
+
+	/* Byte by byte: nothing may depend on how the pieces were cut. */
+	strncpy(text, given, sizeof(text) - 1);
+	for (size_t i = 0; i < strlen(given); i++)
+		text_tame(&before, text + i, 1);
+	CHECK_STR(text, wanted);
+}
+
+TEST(control_characters_are_tamed)
+{
+	check_tamed("a\tb\r\n", "a\tb\r\n");
+	check_tamed("\033[31mred\033[0m", "?[31mred?[0m");
+	check_tamed("\033]0;title\007", "?]0;title?");
+	check_tamed("del\177", "del?");
+	check_tamed("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f");
+	check_tamed("\xc2\x9b"
+		    "31m",
+		"\xc2?31m");
+	check_tamed("\xc2\xb5", "\xc2\xb5");
+}
+
+static void check_last(const char *text, int lines, const char *wanted)
+{
+	CLEAN(buf) struct buf out = { 0 };
+
+	text_last_lines(&out, text, strlen(text), lines);
+	CHECK_STR(buf_text(&out), wanted);
+}
+
+TEST(last_lines)
+{
+	check_last("", 2, "");
+	check_last("\n \n\r\n", 2, "");
+	check_last("one", 2, "one");
+	check_last("one\ntwo\nthree\n", 2, "two | three");
+	check_last("one\n\n\r\ntwo\r\n\n", 2, "one | two");
+	check_last("\033[0;32m  OK  \033[0m started\n", 1, "  OK   started");
+	check_last("bad\001\377bytes\n", 1, "bad??bytes");
+	check_last("cut\033[", 1, "cut");
+}
+
+TEST(long_lines_are_cut)
+{
+	CLEAN(buf) struct buf out = { 0 };
+	char text[1000];
+
+	memset(text, 'x', sizeof(text));
+	text_last_lines(&out, text, sizeof(text), 3);
+	CHECK_INT(out.len, 160);
+}

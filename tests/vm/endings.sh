@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2317,SC2016 # the checks are called by name; guests expand their own variables
+# However postern ends, no machine and no file of it stays.
+# shellcheck source=tests/vm/lib.sh
+. "$(dirname "$0")/lib.sh"
+requires_image mini
+requires_program pgrep
+
+machines=${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}/machines
+
+leftovers() {
+	find "$machines" -mindepth 1 2>/dev/null | sort
+}
+
+# Starts a machine whose command runs for ever; sets postern and qemu once it does.
+start_machine() {
+	mkfifo "$work/up.$1"
+	"$POSTERN" exec -- sh -c 'echo up; sleep 100000' >"$work/up.$1" 2>"$work/err" &
+	postern=$!
+	exec 4<"$work/up.$1"
+	read -r -t 240 _ <&4 || return
+	qemu=$(pgrep -P "$postern" qemu-system)
+	[ -n "$qemu" ]
+}
+
+# ends_by SIGNAL STATUS
+ends_by() {
+	local before status=0
+	before=$(leftovers)
+	start_machine "$1" || return
+	kill -"$1" "$postern"
+	gone "$postern" 20 || return
+	wait "$postern" || status=$?
+	gone "$qemu" 20 || return
+	exec 4<&-
+	same "$status" "$2" && same "$(leftovers)" "$before"
+}
+
+by_int() { ends_by INT 130; }
+by_term() { ends_by TERM 143; }
+by_hup() { ends_by HUP 129; }
+by_kill() { ends_by KILL 137; }
+
+while_booting() {
+	local before status=0 qemu
+	before=$(leftovers)
+	fake_qemu 'echo up >"$work/booting"; exec sleep 100000'
+	mkfifo "$work/booting"
+	"$POSTERN" exec -- true &
+	postern=$!
+	read -r -t 60 _ <"$work/booting" || return
+	qemu=$(pgrep -P "$postern")
+	kill -INT "$postern"
+	gone "$postern" 20 || return
+	wait "$postern" || status=$?
+	gone "$qemu" 20 || return
+	same "$status" 130 && same "$(leftovers)" "$before"
+}
+
+check "SIGINT" by_int
+check "SIGTERM" by_term
+check "SIGHUP" by_hup
+check "SIGKILL" by_kill
+check "SIGINT during the boot" while_booting
+finish

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Helpers of the tests that boot machines: TAP, prerequisites, a scratch folder, waits with deadlines.
+#
+# A test program sources this, calls `check NAME FUNCTION` for each behaviour, and ends with `finish`.
+# A function holds when it returns 0; what it prints becomes TAP comments.
+set -u
+
+: "${POSTERN:=$PWD/build/postern}"
+number=0 failures=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export work
+
+skip_all() {				# skip_all REASON
+	echo "1..0 # SKIP $1"
+	echo "$1"
+	exit 77
+}
+
+requires_program() {			# requires_program NAME
+	command -v "$1" >/dev/null || skip_all "the program $1 is missing"
+}
+
+requires_image() {			# requires_image NAME
+	"$POSTERN" doctor --json | grep -A1 "\"image $1\"" | grep -q '"ok"' ||
+		skip_all "the image $1 is not built"
+}
+
+check() {				# check NAME FUNCTION
+	local said status=0
+	number=$((number + 1))
+	said=$("$2" 2>&1) || status=$?
+	[ -z "$said" ] || echo "# ${said//$'\n'/$'\n'# }"
+	if [ "$status" = 0 ]; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		failures=$((failures + 1))
+	fi
+}
+
+finish() {
+	echo "1..$number"
+	[ "$failures" = 0 ]
+	exit
+}
+
+same() {				# same GOT WANTED
+	[ "$1" = "$2" ] && return
+	printf 'got: %q\nwanted: %q\n' "$1" "$2"
+	return 1
+}
+
+contains() {				# contains TEXT PART
+	[[ $1 == *"$2"* ]] && return
+	printf '%q\nis not in: %q\n' "$2" "$1"
+	return 1
+}
+
+# Every machine of a test gets this long for all of its life.
+pexec() {
+	timeout --kill-after=10 240 "$POSTERN" exec "$@"
+}
+
+gone() {				# gone PID SECONDS: it ends within that time
+	timeout "$2" tail --pid="$1" -f /dev/null
+}
+
+# Puts a qemu-system-x86_64 first in PATH that runs the given shell text; $real is the real one.
+fake_qemu() {				# fake_qemu TEXT
+	local real
+	real=$(command -v qemu-system-x86_64)
+	mkdir -p "$work/bin"
+	printf '#!/bin/bash\nreal=%q\n%s\n' "$real" "$1" >"$work/bin/qemu-system-x86_64"
+	chmod +x "$work/bin/qemu-system-x86_64"
+	PATH=$work/bin:$PATH
+}
