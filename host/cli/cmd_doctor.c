@@ -17,7 +17,7 @@
 #include "machine/image.h"
 #include "machine/qemu.h"
 
-#define MIB	   (1024 * 1024)
+#define MIB	   1048576UL
 #define DISK_MIB   2048 /* an image, and the overlays of some machines */
 #define MEMORY_MIB 1024 /* one server and what is around it */
 #define VERSION_MS 20000

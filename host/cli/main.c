@@ -8,15 +8,13 @@
 
 #include "command.h"
 
-static const struct cli_command *const commands[] = { &cmd_exec, &cmd_doctor };
-
-#define COMMANDS (sizeof(commands) / sizeof(*commands))
+static const struct cli_command *const commands[] = { &cmd_exec, &cmd_doctor, NULL };
 
 static int print_help(void)
 {
 	printf("usage: postern COMMAND ...\n\n"
 	       "Runs commands and trials in sealed virtual machines.\n\n");
-	for (size_t i = 0; i < COMMANDS; i++)
+	for (size_t i = 0; commands[i]; i++)
 		printf("  %-8s %s\n", commands[i]->name, commands[i]->does);
 	printf("\npostern COMMAND --help tells more; postern --version tells the version.\n"
 	       "State lives in $POSTERN_HOME, else in ~/.local/share/postern.\n"
@@ -62,7 +60,7 @@ int main(int argc, char **argv)
 		puts("postern " VERSION);
 		return flushed(0);
 	}
-	for (size_t i = 0; i < COMMANDS; i++) {
+	for (size_t i = 0; commands[i]; i++) {
 		if (strcmp(name, commands[i]->name) != 0)
 			continue;
 		if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))

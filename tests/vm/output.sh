@@ -15,10 +15,10 @@ binary_is_exact() {
 
 # The reader takes nothing before the guest's program is stuck in its full pipe.
 slow_reader_gets_all() {
-	mkfifo "$work/err"
+	mkfifo "$work/pace"
 	# shellcheck disable=SC2094 # it is a FIFO
 	pexec -- sh -c 'seq 1 300000 & until grep -q pipe /proc/$!/wchan; do :; done; echo stuck >&2; wait' \
-		2>"$work/err" | { read -r _ <"$work/err"; sha256sum; } >"$work/got"
+		2>"$work/pace" | { read -r _ <"$work/pace"; sha256sum; } >"$work/got"
 	same "$(cat "$work/got")" "$(seq 1 300000 | sha256sum)"
 }
 
