@@ -47,7 +47,7 @@ without_kvm() {
 
 # KVM that opens and hangs costs one probe; the answer is kept.
 kvm_that_hangs() {
-	export POSTERN_HOME=$work/probe POSTERN
+	export POSTERN_HOME=$work/probe
 	local images=$1
 	mkdir -p "$POSTERN_HOME"
 	ln -s "$images" "$POSTERN_HOME/images"

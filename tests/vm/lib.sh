@@ -10,7 +10,7 @@ set -u
 number=0 failures=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export work
+export work POSTERN
 
 skip_all() {				# skip_all REASON
 	echo "1..0 # SKIP $1"
