@@ -18,12 +18,13 @@
 #include "qmp.h"
 #include "seal.h"
 
-#define START_MS  20000 /* QEMU's own start, on a busy host */
-#define ANSWER_MS 30000 /* of the control socket */
-#define ENDING_MS 5000	/* from the end of the control socket to the end of QEMU */
-#define RETRY_MS  200	/* between two questions whether the system is up */
-#define ASK_MS	  600000
-#define WORD_MAX  64
+#define START_MS   20000 /* QEMU's own start, on a busy host */
+#define ANSWER_MS  30000 /* of the control socket */
+#define ENDING_MS  5000	 /* from the end of the control socket to the end of QEMU */
+#define CLOSING_MS 1000	 /* from the end of the channel to the end of QEMU, if it ends */
+#define RETRY_MS   200	 /* between two questions whether the system is up */
+#define ASK_MS	   600000
+#define WORD_MAX   64
 
 struct machine {
 	struct loop *loop;
@@ -179,10 +180,15 @@ unsigned machine_resets(const struct machine *m)
 	return m->resets;
 }
 
-/* When QEMU's descriptors are closed its end is near, and what it said is still to be read. */
+/*
+ * When QEMU's descriptors are closed its end is near, and what it said is still to be read. An
+ * exiting process closes them one by one, so the channel's end may be the first we see; it may
+ * also be broken for a reason of its own.
+ */
 static bool qemu_ended(const struct machine *m)
 {
 	bool ended = process_ended(m->qemu, NULL) ||
+		     (session_broken(m->session) && process_wait(m->qemu, CLOSING_MS)) ||
 		     (qmp_closed(m->qmp) && process_wait(m->qemu, ENDING_MS));
 
 	if (ended) {
