@@ -54,7 +54,8 @@ enum machine_state {
 	MACHINE_DIED,	  /* QEMU ended in any other way */
 };
 enum machine_state machine_state(const struct machine *m);
-/* How often the guest was reset (reboot). */
+/* How often the guest was reset: 0 until it reboots. One reboot may count twice, since a kernel
+ * tries several ways. */
 unsigned machine_resets(const struct machine *m);
 /* One sentence about how it ended or what it does, from QEMU and the console. Returns owned. */
 char *machine_story(const struct machine *m);
