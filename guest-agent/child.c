@@ -2,6 +2,7 @@
 /* From fork to exec: nothing of the agent's comes along. */
 #include "child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -134,11 +135,13 @@ static struct child_report try_exec(const struct child_spec *spec)
 	struct child_report report;
 
 	at = lay_out(at, m->env, m->envc, environment);
-	memcpy(at, m->dir.data, m->dir.len);
+	if (m->dir.len)
+		memcpy(at, m->dir.data, m->dir.len);
 	if (spec->enter_system && !child_enter_system())
 		return (struct child_report){ FAIL_NOT_READY, errno };
 	if (chdir(m->dir.len ? at : "/") < 0)
 		return (struct child_report){ FAIL_DIRECTORY, errno };
+	assert(args[0]); /* the decoder refuses an empty vector */
 	if (strchr(args[0], '/')) {
 		execve(args[0], args, environment);
 		report.error = errno;

@@ -58,9 +58,10 @@ void groups_sweep(void)
 struct group group_new(void)
 {
 	static unsigned serial;
-	struct group group = { .dir = -1, .serial = serial++ };
+	struct group group = { .dir = -1, .serial = serial };
 	char name[16];
 
+	serial++;
 	if (home < 0)
 		return group;
 	(void)snprintf(name, sizeof(name), "c%u", group.serial);
@@ -137,7 +138,7 @@ static uint32_t each_in_session(const struct group *group, int signal)
 			continue;
 		count++;
 		if (signal)
-			kill(atoi(name), signal);
+			kill((pid_t)strtol(name, NULL, 10), signal);
 	}
 	close(list.fd);
 	return count;

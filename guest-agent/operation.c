@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define OUTPUTS (2 * OPERATIONS_MAX)
+#define OUTPUTS ((size_t)2 * OPERATIONS_MAX)
 #define PASSES	4 /* chunks per output and turn */
 
 /* Bytes for the standard input of each. Only those in use are ever touched. */

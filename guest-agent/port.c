@@ -34,6 +34,7 @@ void port_init(struct port *port, int fd)
 static int open_if_ours(int class, const char *entry)
 {
 	char path[NAME_LENGTH + 8], text[64], *minor;
+	unsigned long major;
 	dev_t device;
 
 	(void)snprintf(path, sizeof(path), "%.*s/name", NAME_LENGTH, entry);
@@ -42,10 +43,10 @@ static int open_if_ours(int class, const char *entry)
 	(void)snprintf(path, sizeof(path), "%.*s/dev", NAME_LENGTH, entry);
 	if (!kernfs_read(class, path, text, sizeof(text)))
 		return -1;
-	minor = strchr(text, ':');
-	if (!minor)
+	major = strtoul(text, &minor, 10);
+	if (*minor != ':')
 		return -1;
-	device = makedev((unsigned)atoi(text), (unsigned)atoi(minor + 1));
+	device = makedev((unsigned)major, (unsigned)strtoul(minor + 1, NULL, 10));
 	(void)unlink(NODE);
 	if (mknod(NODE, S_IFCHR | 0600, device) < 0)
 		return -1;

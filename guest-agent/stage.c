@@ -78,9 +78,9 @@ struct plan {
 
 static void obey(struct plan *plan, char *line)
 {
-	char *word = strtok(line, " \t"), *a = strtok(NULL, " \t"), *b = strtok(NULL, " \t");
+	char *word = strsep(&line, " \t"), *a = strsep(&line, " \t"), *b = strsep(&line, " \t");
 
-	if (!word || *word == '#')
+	if (!*word || *word == '#')
 		return;
 	if (!strcmp(word, "module") && a && !b)
 		load_module(a);
@@ -108,7 +108,6 @@ static void obey_all(struct plan *plan)
 		next = end ? end + 1 : NULL;
 		if (end)
 			*end = '\0';
-		/* strtok keeps its place between calls, so lines are cut by hand. */
 		obey(plan, line);
 	}
 }
