@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trial.json that is made of what is known. */
+#include "trial_state.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/file.h"
+#include "base/xalloc.h"
+
+/* In the order of the trial; each only if it is there. */
+static const char *const files[] = { "console.log", "transcript.jsonl", "commands",
+	"console-boot.log", "overlay.qcow2", "grade.json" };
+
+static struct json *files_json(const struct record *r)
+{
+	struct json *j = json_array();
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		CLEAN(str) char *path = record_path(r, files[i]);
+
+		if (file_exists(path))
+			json_add(j, json_string(files[i]));
+	}
+	return j;
+}
+
+static struct json *seconds_json(const struct trial *t)
+{
+	static const char *const names[PHASES] = {
+		[PHASE_BOOT] = "boot",
+		[PHASE_BREAK] = "break",
+		[PHASE_MODEL] = "model",
+		[PHASE_END] = "end",
+		[PHASE_LIVE] = "live",
+		[PHASE_BOOT_STAGE] = "boot_stage",
+	};
+	struct json *j = json_object();
+	double all = 0;
+
+	for (int i = 0; i < PHASES; i++) {
+		json_set(j, names[i], json_number(t->seconds[i]));
+		all += t->seconds[i];
+	}
+	json_set(j, "all", json_number(all));
+	return j;
+}
+
+/* Which limit or act ended the model's work, and the limit's value where it was one. */
+static struct json *ended_json(const struct trial *t)
+{
+	struct json *j = json_object();
+
+	json_set_str(j, "how", t->ended);
+	if (t->ended && !strcmp(t->ended, talk_end_name(TALK_TURNS)))
+		json_set_int(j, "limit", t->spec->turns);
+	if (t->ended && !strcmp(t->ended, talk_end_name(TALK_TIME)))
+		json_set_int(j, "limit", t->spec->time_ms / 1000);
+	if (t->talk.reason[0])
+		json_set(j, "reason",
+			record_text(
+				t->talk.reason, strlen(t->talk.reason), sizeof(t->talk.reason)));
+	return j;
+}
+
+static struct json *stage_numbers(const struct stage *stage)
+{
+	struct json *j = json_object();
+	struct json *failed = json_set(j, "failed", json_array());
+
+	json_set_bool(j, "ran", stage->ran);
+	json_set_bool(j, "passed", stage_passed(stage));
+	json_set_int(j, "checks", (int64_t)stage->tap.len);
+	for (size_t i = 0; i < stage->tap.len; i++)
+		if (!stage->tap.checks[i].ok)
+			json_add(failed, json_string(stage->tap.checks[i].name));
+	return j;
+}
+
+static void put_conditions(struct json *j, const struct trial_spec *spec)
+{
+	struct json *image = json_set(j, "image", json_object());
+	struct utsname host;
+
+	json_set_str(image, "name", spec->image->name);
+	json_set_str(image, "recipe", spec->image->recipe);
+	json_set_str(j, "accelerator", accel_name(spec->accel));
+	json_set_str(j, "postern", VERSION);
+	if (uname(&host) == 0)
+		json_set_str(j, "host_kernel", host.release);
+}
+
+static void put_head(struct json *j, const struct trial_spec *spec)
+{
+	json_set_str(j, "scenario", spec->scenario->name);
+	json_set_int(j, "trial", spec->number);
+	json_set_str(j, "model", spec->model->given);
+}
+
+static void put_verdict(struct json *j, const struct grade *grade)
+{
+	struct json *stages;
+
+	json_set_str(j, "verdict", verdict_name(grade->verdict));
+	json_set(j, "reason",
+		record_text(grade->reason, strlen(grade->reason), sizeof(grade->reason)));
+	stages = json_set(j, "stages", json_object());
+	json_set(stages, "live", stage_numbers(&grade->live));
+	json_set(stages, "boot", stage_numbers(&grade->boot));
+}
+
+bool trial_finish(const struct trial *t, struct err *err)
+{
+	struct json *j = json_object();
+	bool ok;
+
+	put_head(j, t->spec);
+	if (t->talk.model[0])
+		json_set_str(j, "server_model", t->talk.model);
+	put_verdict(j, &t->grade);
+	json_set(j, "ended", ended_json(t));
+	json_set_int(j, "turns", t->talk.turns);
+	json_set_int(j, "calls", t->talk.calls);
+	json_set_int(j, "prompt_tokens", t->talk.prompt_tokens);
+	json_set_int(j, "completion_tokens", t->talk.completion_tokens);
+	json_set(j, "seconds", seconds_json(t));
+	json_set_bool(j, "sealed", t->sealed);
+	json_set_bool(j, "power_cut", t->power_cut);
+	put_conditions(j, t->spec);
+	json_set(j, "started", json_copy(t->started));
+	json_set(j, "finished", record_now());
+	json_set(j, "files", files_json(&t->record));
+	ok = record_json(&t->record, "trial.json", j, err);
+	json_free(j);
+	return ok;
+}
+
+bool trial_write_off(const struct trial_spec *spec, const char *reason, struct err *err)
+{
+	struct record r = { .folder = spec->folder, .transcript = -1 };
+	struct json *j = json_object();
+	struct grade grade = { .verdict = VERDICT_UNSCORED };
+	bool ok;
+
+	put_head(j, spec);
+	strncpy(grade.reason, reason, sizeof(grade.reason) - 1);
+	put_verdict(j, &grade);
+	put_conditions(j, spec);
+	json_set(j, "finished", record_now());
+	json_set(j, "files", files_json(&r));
+	ok = dir_make(spec->folder, err) && record_json(&r, "trial.json", j, err);
+	json_free(j);
+	return ok;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of a trial while it runs, and the trial.json that is made of it. */
+#ifndef TRIAL_STATE_H
+#define TRIAL_STATE_H
+
+#include "base/loop.h"
+#include "grade.h"
+#include "model/talk.h"
+#include "record.h"
+#include "shell.h"
+#include "trial.h"
+
+enum phase_name {
+	PHASE_BOOT,
+	PHASE_BREAK,
+	PHASE_MODEL,
+	PHASE_END,
+	PHASE_LIVE,
+	PHASE_BOOT_STAGE,
+	PHASES,
+};
+
+struct trial {
+	const struct trial_spec *spec;
+	struct loop loop;
+	struct record record;
+	struct machine *machine;
+	struct shell shell;
+	struct talk_result talk; /* zeroed when no server was asked */
+	struct grade grade;
+	int factor; /* for time limits */
+
+	const char *ended; /* how the model's work ended; NULL: it never began */
+	bool sealed, power_cut;
+	bool host_failed; /* the trial stopped for a cause that no guest can make */
+	struct json *started;
+	int64_t phase_start;
+	double seconds[PHASES];
+};
+
+/* Writes trial.json. The grade has been judged. */
+bool trial_finish(const struct trial *t, struct err *err);
+
+/* A trial whose worker is gone: writes what can be said. */
+bool trial_write_off(const struct trial_spec *spec, const char *reason, struct err *err);
+
+#endif
