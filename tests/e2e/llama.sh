@@ -25,6 +25,7 @@ start reboot script-reboot.json
 		--model "$repairs" --out "$work/repairs" >"$work/repairs.txt" 2>"$work/repairs.err"
 	echo $? >"$work/repairs.code"
 ) &
+first=$!
 (
 	"$POSTERN" run "$scenarios/unreadable-page" --model "$failure" --out "$work/failure" \
 		>"$work/failure.txt" 2>"$work/failure.err"
@@ -33,8 +34,7 @@ start reboot script-reboot.json
 		>"$work/reboot.txt" 2>"$work/reboot.err"
 	echo $? >"$work/reboot.code"
 ) &
-wait -n
-wait -n
+wait $first $!
 
 sed 's/^/# /' "$work"/*.txt
 ok "the model repairs all three" has "$work/repairs.txt" "3 of 3 passed"

@@ -34,20 +34,22 @@ llama_wait() {
 }
 
 llama_start() {
-	local script=$1 log
+	local script=$1 log model
 	shift
 	[ -n "$llama_server" ] || llama_server=$("$llama_here/get-llama-server" "$llama_dest") || return
 	if [ -z "$llama_work" ]; then
 		llama_work=$(mktemp -d) || return 1
 		mkfifo "$llama_work/pause" || return 1
 	fi
+	# A server maps its model: each has a file of its own.
 	log=$llama_work/${#llama_pids[@]}.log
-	"$llama_here/make-scripted-model" "$llama_work/model.gguf" "$script" || return 1
+	model=$llama_work/${#llama_pids[@]}.gguf
+	"$llama_here/make-scripted-model" "$model" "$script" || return 1
 
 	# Another program may take the port in between: then with another one.
 	for _ in 1 2 3; do
 		LLAMA_URL=http://127.0.0.1:$(llama_free_port) || return 1
-		"$llama_server" --host 127.0.0.1 --port "${LLAMA_URL##*:}" --model "$llama_work/model.gguf" \
+		"$llama_server" --host 127.0.0.1 --port "${LLAMA_URL##*:}" --model "$model" \
 			--jinja --parallel 1 --ctx-size 65536 "$@" >"$log" 2>&1 </dev/null &
 		LLAMA_PID=$!
 		llama_pids+=("$LLAMA_PID")
