@@ -73,7 +73,8 @@ UNIT_OBJ   := $(filter-out $(OBJ)/host/host/cli/main.o,$(HOST_OBJ))
 PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
 E2E_HELP   := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/e2e/*.c))
 TEST_CPP   := -Itests
-VM_TESTS   := $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
+VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
+VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
 
@@ -82,8 +83,8 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
 
-# Programs that scripts of tests/e2e run.
-$(E2E_HELP): $(OBJ)/tests/e2e/%: $(OBJ)/host/tests/e2e/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
+# Tests with real VMs, and programs that scripts of tests/e2e run.
+$(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
@@ -106,7 +107,7 @@ $(OBJ)/postern-agent: $(AGENT_OBJ)
 endif
 -include $(AGENT_OBJ:.o=.d)
 
--include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP)) $(OBJ)/host/tests/runner.d
+-include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
 -include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d)
 
 # Fuzz targets see host and protocol too. What crashed one is kept beside it.
@@ -158,7 +159,7 @@ check-fast: deps
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
 
 check: deps
-	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP)
+	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
 		$(VM_TESTS)
 
