@@ -8,8 +8,8 @@ set -eu
 
 build='gcc make libc6-dev libcurl4-openssl-dev libcjson-dev libyaml-dev musl-tools'
 run='qemu-system-x86 qemu-utils'
-images='mmdebstrap debian-archive-keyring e2fsprogs gzip xz-utils zstd python3-minimal fakeroot'
-tests='python3 curl jq procps ca-certificates'
+images='mmdebstrap debian-archive-keyring e2fsprogs uidmap python3'
+tests='curl jq procps'
 lint='clang clang-format clang-tidy cppcheck shellcheck libclang-rt-dev'
 
 wanted="$build $run $images $tests"
@@ -20,9 +20,9 @@ if ! command -v apt-get >/dev/null; then
 postern installs its packages by itself on Debian and Ubuntu only. Elsewhere install these first:
 
   dnf    install gcc make libcurl-devel cjson-devel libyaml-devel musl-gcc qemu-system-x86-core qemu-img \\
-                 mmdebstrap debian-keyring e2fsprogs gzip xz zstd python3 fakeroot curl jq procps-ng
+                 mmdebstrap debian-keyring e2fsprogs shadow-utils python3 curl jq procps-ng
   pacman -S      gcc make curl cjson libyaml musl qemu-system-x86 qemu-img \\
-                 mmdebstrap debian-archive-keyring e2fsprogs gzip xz zstd python fakeroot jq procps-ng
+                 mmdebstrap debian-archive-keyring e2fsprogs shadow python jq procps-ng
 
 then run make again with DEPS=no.
 TXT
