@@ -208,6 +208,30 @@ static bool act(struct trial *t, struct err *err)
 	return ok;
 }
 
+/* The machine has done its work. What only the host can have done to it decides the trial. */
+static void let_go(struct trial *t)
+{
+	const char *fault = t->machine ? machine_host_fault(t->machine) : NULL;
+
+	if (fault && !t->grade.unscored[0])
+		(void)snprintf(t->grade.unscored, sizeof(t->grade.unscored), "%s", fault);
+	machine_free(t->machine);
+	t->machine = NULL;
+}
+
+/* The machine went away while its disk was split. A guest may well have ended it. */
+static bool lost_in_split(struct trial *t, struct err *err)
+{
+	CLEAN(str) char *story = NULL;
+
+	if (err->code == ERR_INTERRUPTED || machine_state(t->machine) == MACHINE_RUNS)
+		return unscored(t, "splitting the disk", err);
+	story = machine_story(t->machine);
+	(void)snprintf(t->grade.lost, sizeof(t->grade.lost), "%s", story);
+	t->power_cut = true;
+	return true;
+}
+
 /* The disk as the model left it, complete; afterwards the machine writes elsewhere. */
 static bool split(struct trial *t, struct err *err)
 {
@@ -217,7 +241,7 @@ static bool split(struct trial *t, struct err *err)
 
 	if (!machine_stop(t->machine, err) || !machine_split(t->machine, above, err) ||
 		!machine_cont(t->machine, err))
-		return unscored(t, "splitting the disk", err);
+		return lost_in_split(t, err);
 	if (session_heal(s, clock_in(freeze), err))
 		return true;
 	if (err->code == ERR_INTERRUPTED)
@@ -237,8 +261,7 @@ static bool power_down(struct trial *t, struct err *err)
 		return false;
 	t->power_cut = machine_state(t->machine) != MACHINE_OFF;
 	note(t, "power", t->power_cut ? "cut" : "off by the power button");
-	machine_free(t->machine);
-	t->machine = NULL;
+	let_go(t);
 	return true;
 }
 
@@ -279,8 +302,7 @@ static bool judge_live(struct trial *t, struct err *err)
 			    &t->grade.live, err))
 			return unscored(t, "the live check", err);
 	}
-	machine_free(t->machine);
-	t->machine = NULL;
+	let_go(t);
 	remove_file(t, "above.qcow2");
 	phase_ends(t, PHASE_LIVE);
 	return true;
@@ -314,8 +336,7 @@ static bool judge_boot(struct trial *t, struct err *err)
 
 	say(t, "checking a cold boot");
 	ok = boot_and_check(t, err);
-	machine_free(t->machine);
-	t->machine = NULL;
+	let_go(t);
 	remove_file(t, "boot.qcow2");
 	phase_ends(t, PHASE_BOOT_STAGE);
 	return ok;
@@ -368,7 +389,7 @@ enum trial_exit trial_run(const struct trial_spec *spec)
 	}
 	if (!play(&t, &err) && t.host_failed)
 		(void)snprintf(t.grade.unscored, sizeof(t.grade.unscored), "%s", err.text);
-	machine_free(t.machine);
+	let_go(&t);
 	remove_file(&t, "above.qcow2");
 	remove_file(&t, "boot.qcow2");
 	end = t.loop.interrupted ? TRIAL_INTERRUPTED : record_it(&t, &err);

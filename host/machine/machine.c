@@ -3,6 +3,7 @@
 #include "machine.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -41,6 +42,7 @@ struct machine {
 	unsigned resets, splits;
 	bool port_closed;	 /* by the guest, after it was open */
 	bool ended_from_outside; /* a signal to QEMU, not the guest */
+	bool disk_full;		 /* a write of the guest found no room on the host, so it stopped */
 	char system[WORD_MAX];	 /* what the ready command said last */
 };
 
@@ -57,6 +59,8 @@ static void on_event(void *self, const char *name, const struct json *data)
 		m->ended_from_outside = !by_guest;
 	} else if (!strcmp(name, "VSERPORT_CHANGE") && port && !strcmp(port, QEMU_CHANNEL_PORT)) {
 		m->port_closed = !json_get_bool(data, "open", false);
+	} else if (!strcmp(name, "BLOCK_IO_ERROR") && json_get_bool(data, "nospace", false)) {
+		m->disk_full = true;
 	}
 }
 
@@ -212,6 +216,28 @@ enum machine_state machine_state(const struct machine *m)
 	return console_panicked(m->console) ? MACHINE_PANICKED : MACHINE_RUNS;
 }
 
+/* A guest makes QEMU exit, abort or crash; these signals come from the host, out of memory or not.
+ */
+static bool killed_from_outside(int status)
+{
+	int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	return by == SIGKILL || by == SIGTERM || by == SIGINT || by == SIGHUP;
+}
+
+const char *machine_host_fault(const struct machine *m)
+{
+	int status = 0;
+	bool ended = qemu_ended(m) && process_ended(m->qemu, &status);
+
+	if (m->disk_full)
+		return "the host's disk is full: make room and run it again";
+	if (ended && (m->ended_from_outside || killed_from_outside(status)))
+		return "QEMU was ended by somebody on the host, or for want of memory: see the "
+		       "host's log and run it again";
+	return NULL;
+}
+
 /* Adds the last words of the console, if there are any. */
 static void add_console(struct buf *story, const struct machine *m)
 {
@@ -249,7 +275,9 @@ static void tell_life(struct buf *story, const struct machine *m)
 	buf_str(story, "the machine runs");
 	if (m->system[0])
 		buf_printf(story, ", its system is %s", m->system);
-	if (m->port_closed)
+	if (m->disk_full)
+		buf_str(story, ", but stands still because the host's disk is full");
+	else if (m->port_closed)
 		buf_str(story, ", but the guest closed the channel");
 	else if (broken)
 		buf_printf(story, ", but its channel is of no use: %s", broken);
@@ -424,11 +452,12 @@ bool machine_split(struct machine *m, const char *new_overlay, struct err *err)
 {
 	struct json *arguments = json_object();
 	CLEAN(str) char *from = NULL;
+	CLEAN(str) char *file = qemu_path(new_overlay);
 	CLEAN(str) char *to = xasprintf("layer%u", m->splits + 1);
 
 	from = m->splits ? xasprintf("layer%u", m->splits) : xstrdup(QEMU_DISK_NODE);
 	json_set_str(arguments, "node-name", from);
-	json_set_str(arguments, "snapshot-file", new_overlay);
+	json_set_str(arguments, "snapshot-file", file);
 	json_set_str(arguments, "snapshot-node-name", to);
 	json_set_str(arguments, "format", "qcow2");
 	json_set_str(arguments, "mode", "absolute-paths");

@@ -15,9 +15,10 @@ bool overlay_create(const char *path, const char *backing, struct err *err)
 {
 	/* A relative name would be taken relative to the overlay, not to us. */
 	CLEAN(str) char *absolute = realpath(backing, NULL);
+	CLEAN(str) char *file = qemu_path(path);
 	CLEAN(buf) struct buf words = { 0 };
 	const char *argv[] = { QEMU_IMG_PROGRAM, "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b",
-		absolute, path, NULL };
+		absolute, file, NULL };
 
 	if (!absolute)
 		return err_errno(err, "%s", backing);

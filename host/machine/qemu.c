@@ -130,6 +130,11 @@ void qemu_command_free(char **argv)
 	free(argv);
 }
 
+char *qemu_path(const char *path)
+{
+	return xasprintf("%s%s", *path == '/' ? "" : "./", path);
+}
+
 bool qemu_device_expected(const char *type)
 {
 	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++)

@@ -22,6 +22,10 @@ struct qemu_fds {
 char **qemu_command(const struct machine_spec *spec, enum accel accel, const struct qemu_fds *fds);
 void qemu_command_free(char **argv);
 
+/* A host path as QEMU's tools take it: else they may see an option or NAME:PROTOCOL in it. Returns
+ * owned. */
+char *qemu_path(const char *path);
+
 /* Is this the type of a device that a sealed machine has? */
 bool qemu_device_expected(const char *type);
 

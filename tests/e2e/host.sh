@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What the host does to a trial is nobody's failure: the trial is unscored. Also: odd folders for the results.
+set -u
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+page=$scenarios/unreadable-page
+
+# killed: QEMU is killed while the model works, as the kernel does when memory runs out
+killed() {
+	echo 'echo begun >/dev/console; sleep 1000' >"$work/long.sh"
+	"$POSTERN" run "$page" --model "script:$work/long.sh" --out "$work/killed" \
+		>"$work/killed.txt" 2>"$work/killed.err" &
+	local run=$! worker
+	wait_line "$work/killed.err" "running the script" $run
+	worker=$(pgrep -P $run)
+	pkill -KILL -P "$worker" qemu-system
+	wait $run
+}
+
+# small: the results go to a disk on which the machine finds no room
+small() {
+	mkdir "$work/small"
+	mount -t tmpfs -o size=24m none "$work/small" || return
+	"$POSTERN" run "$page" --model solution --out "$work/small/out" >"$work/small.txt" 2>&1
+	cp "$work/small/out/unreadable-page/1/trial.json" "$work/small.json"
+}
+
+# odd: two runs at once in folders whose names look like a protocol and like an option
+odd() {
+	cd "$work" || exit
+	"$POSTERN" run "$page" --model solution --out -a:b >"$work/odd.txt" 2>&1 &
+	local run=$!
+	wait_line "$work/odd.txt" booting $run
+	"$POSTERN" run "$page" --model solution --out -a:b >"$work/second.txt" 2>&1
+	wait $run
+}
+
+killed
+ok "a machine killed from outside is unscored" field "$work/killed/unreadable-page/1/trial.json" \
+	'"\(.verdict): \(.reason)"' \
+	"unscored: QEMU was ended by somebody on the host, or for want of memory: see the host's log and run it again"
+(odd)
+ok "an odd name of a folder is just a name" has "$work/odd.txt" "1 of 1 passed"
+ok "a folder in use is refused" has "$work/second.txt" "--out -a:b: "
+export -f small
+export POSTERN page work
+unshare --map-root-user --mount bash -c small
+ok "a full disk of the host is unscored" field "$work/small.json" '"\(.verdict): \(.reason)"' \
+	"unscored: the host's disk is full: make room and run it again"
+finish
