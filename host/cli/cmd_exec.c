@@ -21,6 +21,8 @@
 #define BOOT_MS	      30000 /* times the accelerator's factor */
 #define GRACE_MS      5000
 #define ANSWER_MS     15000 /* that the guest is late with the end of a command */
+#define LOOK_MS	      10000 /* a running command is left alone that long, then asked about */
+#define ALIVE_MS      15000 /* times the factor: a guest that lives answers within this */
 #define SECONDS_LIMIT 2000000
 
 struct exec {
@@ -226,6 +228,46 @@ static int code_of(const struct exec *e, const struct command_result *r)
 	}
 }
 
+/* False: nobody answers in the guest, which may have killed its agent; err says it. */
+static bool is_alive(struct exec *e, struct err *err)
+{
+	int64_t limit = (int64_t)ALIVE_MS * accel_time_factor(machine_accel(e->machine));
+	CLEAN(str) char *story = NULL;
+
+	if (session_ping(machine_session(e->machine), clock_in(limit), err))
+		return true;
+	if (err->code == ERR_INTERRUPTED)
+		return false;
+	if (done(e))
+		return true;
+	story = machine_story(e->machine);
+	return err_set(err, ERR_PEER, "the guest answers no more: %s", story);
+}
+
+/* Waits until all is done. A reader of our output who is slow holds the guest up: that is no
+ * lateness of the guest's. */
+static bool wait_done(struct exec *e, struct err *err)
+{
+	int64_t deadline = CLOCK_NEVER;
+
+	if (e->deadline_ms)
+		deadline = clock_in((int64_t)e->deadline_ms + GRACE_MS + ANSWER_MS);
+	for (;;) {
+		int64_t look = clock_in(LOOK_MS);
+
+		if (loop_until(&e->loop, done, e, look < deadline ? look : deadline, err))
+			return true;
+		if (err->code != ERR_TIME)
+			return false;
+		if (!outlet_is_empty(&e->out) || !outlet_is_empty(&e->err)) {
+			if (deadline < clock_in(GRACE_MS + ANSWER_MS))
+				deadline = clock_in(GRACE_MS + ANSWER_MS);
+		} else if (clock_ms() >= deadline || !is_alive(e, err)) {
+			return false;
+		}
+	}
+}
+
 static int run_command(struct exec *e, struct err *err)
 {
 	const struct command_spec spec = { .argv = e->argv,
@@ -235,14 +277,11 @@ static int run_command(struct exec *e, struct err *err)
 		.grace_ms = GRACE_MS,
 		.output = on_output,
 		.self = e };
-	int64_t deadline = CLOCK_NEVER;
 
-	if (e->deadline_ms)
-		deadline = clock_in((int64_t)e->deadline_ms + GRACE_MS + ANSWER_MS);
 	e->command = command_start(machine_session(e->machine), &spec, err);
 	if (!e->command)
 		return say(err->text);
-	if (!loop_until(&e->loop, done, e, deadline, err)) {
+	if (!wait_done(e, err)) {
 		if (err->code == ERR_INTERRUPTED)
 			return EXIT_OURS;
 		if (err->code != ERR_TIME)

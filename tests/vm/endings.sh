@@ -58,9 +58,33 @@ while_booting() {
 	same "$status" 130 && same "$(leftovers)" "$before"
 }
 
+# The agent of a disk's system is a process like others: root in the guest can kill it.
+agent_is_killed() {
+	local status=0
+	pexec -i server -- sh -c 'kill -9 -1; sleep 100000' 2>"$work/err" || status=$?
+	same "$status" 125 && contains "$(cat "$work/err")" 'the guest answers no more: the machine runs'
+}
+
+# Nobody reads for longer than the command and its lateness may take: all of it comes all the same.
+slow_reader() {
+	local status=0 bytes
+	mkfifo "$work/slow"
+	pexec -t 1 -- head -c 500000 /dev/zero >"$work/slow" 2>"$work/err" &
+	postern=$!
+	exec 5<"$work/slow"
+	! gone "$postern" 40 || return
+	bytes=$(wc -c <&5)
+	exec 5<&-
+	wait "$postern" || status=$?
+	same "$status" 124 && contains "$(cat "$work/err")" 'head was ended after 1 s' &&
+		[ "$bytes" -gt 262144 ]
+}
+
 check "SIGINT" by_int
 check "SIGTERM" by_term
 check "SIGHUP" by_hup
 check "SIGKILL" by_kill
 check "SIGINT during the boot" while_booting
+check "a reader that is slow" slow_reader
+check "an agent that is killed" agent_is_killed
 finish
