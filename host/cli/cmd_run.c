@@ -2,11 +2,15 @@
 /* postern run: scenarios, a model, a table. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -99,6 +103,7 @@ static bool read_options(int argc, char **argv, struct options *o, struct err *e
 	const char *model = NULL;
 	int c, n = 1;
 
+	opterr = 0;
 	o->run.trials = 1;
 	while (n && (c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'm')
@@ -114,7 +119,8 @@ static bool read_options(int argc, char **argv, struct options *o, struct err *e
 		else if (c == 'j')
 			o->json = true;
 		else
-			return err_set(err, ERR_INPUT, "wrong option");
+			return err_set(err, ERR_INPUT, "no option %s, or its value is missing",
+				argv[optind - 1]);
 	}
 	if (!n)
 		return err_set(err, ERR_INPUT, "%s: not a number in range", optarg);
@@ -171,6 +177,20 @@ static bool open_images(struct options *o, struct err *err)
 	return true;
 }
 
+/* Is nobody else using it? Held until the process ends. */
+static bool folder_lock(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(err, "--out %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	close(fd);
+	return err_set(
+		err, ERR_INPUT, "--out %s: another run uses the folder; name a new one", path);
+}
+
 static bool folder_is_empty(const char *path, struct err *err)
 {
 	DIR *dir = opendir(path);
@@ -187,19 +207,36 @@ static bool folder_is_empty(const char *path, struct err *err)
 	       err_set(err, ERR_INPUT, "--out %s: the folder is not empty; name a new one", path);
 }
 
-static bool make_out(struct options *o, struct err *err)
+/* A new folder named after the time. Runs that begin in the same second get a number. */
+static bool make_stamped(struct options *o, struct err *err)
 {
 	time_t now = time(NULL);
 	struct tm local;
 	char stamp[32];
 
-	if (!o->run.out) {
-		localtime_r(&now, &local);
-		strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-		o->out = xasprintf("runs/%s", stamp);
-		o->run.out = o->out;
+	if (!dir_make("runs", err))
+		return false;
+	localtime_r(&now, &local);
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+	o->out = xasprintf("runs/%s", stamp);
+	for (int i = 2; mkdir(o->out, 0777) < 0; i++) {
+		if (errno != EEXIST)
+			return err_errno(err, "%s", o->out);
+		free(o->out);
+		o->out = xasprintf("runs/%s-%d", stamp, i);
 	}
-	return folder_is_empty(o->run.out, err) && dir_make(o->run.out, err);
+	o->run.out = o->out;
+	return true;
+}
+
+static bool make_out(struct options *o, struct err *err)
+{
+	const char *out = o->run.out;
+
+	if (!out)
+		return make_stamped(o, err);
+	return folder_is_empty(out, err) && dir_make(out, err) && folder_lock(out, err) &&
+	       folder_is_empty(out, err);
 }
 
 /* All that can be known to fail is found out before the first machine is started. */

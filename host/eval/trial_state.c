@@ -94,7 +94,7 @@ static void put_head(struct json *j, const struct trial_spec *spec)
 {
 	json_set_str(j, "scenario", spec->scenario->name);
 	json_set_int(j, "trial", spec->number);
-	json_set_str(j, "model", spec->model->given);
+	json_set(j, "model", record_text(spec->model->given, strlen(spec->model->given), SIZE_MAX));
 }
 
 static void put_verdict(struct json *j, const struct grade *grade)
