@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "model/utf8.h"
 
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
@@ -16,17 +17,43 @@ static bool name_is_plain(const char *name)
 	return *name && *name != '.' && *name != '-' && strspn(name, NAME_CHARS) == strlen(name);
 }
 
+/* What an editor of another system leaves in a text reads well and fails in the machine. */
+static bool text_is_plain(const char *path, const struct buf *text, struct err *err)
+{
+	const char *s = buf_text(text);
+
+	if (strlen(s) != text->len)
+		return err_set(err, ERR_INPUT, "%s: holds a NUL byte, want plain text", path);
+	if (!strncmp(s, "\xef\xbb\xbf", 3))
+		return err_set(
+			err, ERR_INPUT, "%s: begins with a byte order mark: save it without", path);
+	if (strstr(s, "\r\n"))
+		return err_set(err, ERR_INPUT,
+			"%s: has lines that end in CR LF: save it with LF alone", path);
+	return true;
+}
+
 char *script_read(const char *path, struct err *err)
 {
 	CLEAN(buf) struct buf text = { 0 };
 
 	if (!file_read(path, SCRIPT_MAX, &text, err))
 		return NULL;
-	if (strlen(buf_text(&text)) != text.len) {
-		err_set(err, ERR_INPUT, "%s: holds a NUL byte, want a shell script", path);
-		return NULL;
+	return text_is_plain(path, &text, err) ? buf_take(&text) : NULL;
+}
+
+/* A request to a model server is JSON, and JSON is UTF-8. */
+static bool is_utf8(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t left = strlen(text), n;
+	uint32_t ch;
+
+	while (left && (n = utf8_char(p, left, &ch))) {
+		p += n;
+		left -= n;
 	}
-	return buf_take(&text);
+	return !left;
 }
 
 static bool read_script(const char *folder, const char *name, char **ret, struct err *err)
@@ -50,6 +77,8 @@ static bool read_md(const char *folder, struct scenario *s, struct err *err)
 	if (!text[body])
 		return err_set(
 			err, ERR_INPUT, "%s: no instruction for the model behind the head", path);
+	if (!is_utf8(text + body))
+		return err_set(err, ERR_INPUT, "%s: the instruction is not UTF-8", path);
 	s->instruction = xstrdup(text + body);
 	return true;
 }

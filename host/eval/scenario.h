@@ -35,7 +35,8 @@ struct scenario {
 bool scenario_open(const char *name, struct scenario *ret_scenario, struct err *err);
 void scenario_release(struct scenario *s);
 
-/* Reads a script of at most SCRIPT_MAX bytes without NUL. Returns owned, NULL on failure. */
+/* Reads a script of at most SCRIPT_MAX bytes: without NUL, byte order mark and CR LF. Returns
+ * owned, NULL on failure. */
 char *script_read(const char *path, struct err *err);
 
 static inline void scenario_clean(struct scenario *s)

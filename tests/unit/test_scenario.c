@@ -204,3 +204,26 @@ TEST(folder_that_lacks_something_is_refused)
 	CHECK(!scenario_open("no-such-scenario", &s, &err));
 	CHECK(strstr(err.text, "no-such-scenario: no such scenario"));
 }
+
+/* With this text in this file the folder is refused, with a sentence that ends so. */
+static void refuse_file(const char *name, const char *text, const char *end)
+{
+	struct err err = { 0 };
+	struct scenario s;
+
+	make_scenario();
+	write_file(name, text);
+	CHECK(!open_it(&s, &err));
+	if (!strstr(err.text, end))
+		CHECK_STR(err.text, end);
+	remove_it();
+}
+
+TEST(text_of_other_systems_is_refused)
+{
+	refuse_file("one/break.sh", "false\r\n", "one/break.sh: has lines that end in CR LF");
+	refuse_file("one/scenario.md", "---\r\ntitle: T\r\n", "lines that end in CR LF");
+	refuse_file("one/checks/live.sh", "\xef\xbb\xbflive\n", "begins with a byte order mark");
+	refuse_file("one/scenario.md", "---\ntitle: T\nimage: i\n---\nR\xe9pare.\n",
+		"the instruction is not UTF-8");
+}
