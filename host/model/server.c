@@ -366,16 +366,19 @@ enum answer server_ask(struct server *s, struct json *request, int turn, int64_t
 {
 	struct tries tries = { 0 };
 	enum answer answer;
+	bool busy = false; /* so was the last answer: the record has it, and the request */
 
 	for (;;) {
 		CLEAN(exchange) struct exchange x = { 0 };
 		char *body = json_line(request);
 
-		record(s, "request", turn, json_copy(request), 0);
+		if (!busy)
+			record(s, "request", turn, json_copy(request), 0);
 		x = run(s, "/v1/chat/completions", body, deadline, err);
 		free(body);
-		if (x.end == HTTP_ANSWERED)
+		if (x.end == HTTP_ANSWERED && !(busy && is_busy(&x)))
 			record(s, "reply", turn, json_copy(x.body), x.status);
+		busy = x.end == HTTP_ANSWERED && is_busy(&x);
 		if (x.end == HTTP_ANSWERED && x.status == 200 && json_is_object(x.body)) {
 			*ret_reply = json_take(&x.body);
 			return ANSWER_REPLY;

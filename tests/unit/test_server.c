@@ -319,6 +319,30 @@ TEST(replies_are_bounded)
 	fixture_release(&f);
 }
 
+static void count_record(void *self, struct json *event)
+{
+	++*(int *)self;
+	json_free(event);
+}
+
+TEST(a_busy_server_does_not_fill_the_record)
+{
+	struct fixture f;
+	int events = 0;
+
+	fixture_init(&f);
+	f.spec.record = count_record;
+	f.spec.self = &events;
+	run(&f, { .status = 429, .body = "{}" }, { .status = 503, .body = "{}" },
+		{ .status = 429, .body = "{}" }, { .status = 429, .body = "{}" }, { .body = SAY },
+		{ .body = SAY });
+	check_end(&f, TALK_ANSWERED, "");
+	CHECK_INT(f.server.seen->requests, 6);
+	/* A request, "busy", its reply at last; a request and its reply. */
+	CHECK_INT(events, 5);
+	fixture_release(&f);
+}
+
 TEST(a_reply_that_is_not_json)
 {
 	struct fixture f;
