@@ -435,7 +435,8 @@ bool machine_wait_ready(struct machine *m, int64_t deadline, struct err *err)
 
 bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err)
 {
-	return seal_check(m->qmp, clock_in(ANSWER_MS), ret_sealed, err);
+	return seal_check(m->qmp, clock_in(ANSWER_MS), ret_sealed, err) ||
+	       fail_with_story(m, "QEMU does not say which devices it has", err);
 }
 
 bool machine_stop(struct machine *m, struct err *err)

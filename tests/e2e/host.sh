@@ -37,6 +37,18 @@ odd() {
 	wait $run
 }
 
+# dies: a QEMU that ends at once with a message
+dies() {
+	mkdir "$work/bin"
+	printf '#!/bin/sh\necho "qemu: something is wrong" >&2\nexit 1\n' >"$work/bin/qemu-system-x86_64"
+	chmod +x "$work/bin/qemu-system-x86_64"
+	PATH=$work/bin:$PATH "$POSTERN" run "$page" --model nothing --out "$work/dies" >"$work/dies.txt" 2>&1
+}
+
+dies
+ok "what QEMU said before it died is told" has "$work/dies.txt" \
+	"QEMU ended with status 1 and said: qemu: something is wrong"
+ok "that is unscored" field "$work/dies/unreadable-page/1/trial.json" .verdict unscored
 killed
 ok "a machine killed from outside is unscored" field "$work/killed/unreadable-page/1/trial.json" \
 	'"\(.verdict): \(.reason)"' \
