@@ -89,6 +89,16 @@ static bool choose_model(struct options *o, const char *given, struct err *err)
 	return true;
 }
 
+static bool wrong_option(char **argv, struct err *err)
+{
+	const char *word = argv[optind - 1];
+
+	/* getopt is still within a word of several letters. */
+	if (*word != '-')
+		word = argv[optind];
+	return err_set(err, ERR_INPUT, "no option %s, or its value is missing", word);
+}
+
 static bool read_options(int argc, char **argv, struct options *o, struct err *err)
 {
 	static const struct option longs[] = {
@@ -119,8 +129,7 @@ static bool read_options(int argc, char **argv, struct options *o, struct err *e
 		else if (c == 'j')
 			o->json = true;
 		else
-			return err_set(err, ERR_INPUT, "no option %s, or its value is missing",
-				argv[optind - 1]);
+			return wrong_option(argv, err);
 	}
 	if (!n)
 		return err_set(err, ERR_INPUT, "%s: not a number in range", optarg);
@@ -184,7 +193,8 @@ static bool folder_lock(const char *path, struct err *err)
 
 	if (fd < 0)
 		return err_errno(err, "--out %s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	/* A file system without locks is no reason to refuse. */
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
 		return true;
 	close(fd);
 	return err_set(

@@ -45,10 +45,21 @@ dies() {
 	PATH=$work/bin:$PATH "$POSTERN" run "$page" --model nothing --out "$work/dies" >"$work/dies.txt" 2>&1
 }
 
+# at_once: four runs that do not say where to
+at_once() {
+	cd "$work" || exit
+	for _ in 1 2 3 4; do
+		PATH=$work/bin:$PATH "$POSTERN" run "$page" --model nothing >/dev/null 2>&1 &
+	done
+	wait
+}
+
 dies
 ok "what QEMU said before it died is told" has "$work/dies.txt" \
 	"QEMU ended with status 1 and said: qemu: something is wrong"
 ok "that is unscored" field "$work/dies/unreadable-page/1/trial.json" .verdict unscored
+(at_once)
+ok "runs that begin at once have a folder each" test "$(find "$work/runs" -name trial.json | wc -l)" = 4
 killed
 ok "a machine killed from outside is unscored" field "$work/killed/unreadable-page/1/trial.json" \
 	'"\(.verdict): \(.reason)"' \

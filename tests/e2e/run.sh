@@ -58,6 +58,7 @@ ok "an unknown key is named with file and line" \
 	"$page" "$work/copy/nginx-down" --model nothing --out "$work/refused.d"
 ok "a scenario that is not there is named" \
 	refused "no-such: no such scenario" 2 no-such --model nothing
+ok "an option that is not there is named" refused "no option --bogus" 2 "$page" --bogus
 ok "a model has to be named" refused "--model is missing" 2 "$page"
 ok "a server that is not there is named" \
 	refused "http://127.0.0.1:1" 1 "$page" --model http://127.0.0.1:1 --out "$work/refused.d"
