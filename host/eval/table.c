@@ -6,6 +6,8 @@
 
 #include "base/xalloc.h"
 
+#define LINE_WIDTH 100
+
 enum column { SCENARIO, TRIAL, VERDICT, TURNS, SECONDS, ENDED, CHECKS, COLUMNS };
 
 static const char *const heads[COLUMNS] = { "scenario", "trial", "verdict", "turns", "seconds",
@@ -32,21 +34,18 @@ struct tally table_count(const struct json *trials)
 	return t;
 }
 
-/* "live 5/5", "boot 3/4 site-answers,nginx-enabled" or "boot not run". */
+/* "live 5/5" or "boot not run". */
 static void add_stage(struct buf *out, const struct json *trial, const char *name)
 {
 	const struct json *stage = json_get(json_get(trial, "stages"), name);
-	const struct json *failed = json_get(stage, "failed");
-	long long checks = json_get_int(stage, "checks", 0);
+	size_t ok = json_len(json_get(stage, "ok")), failed = json_len(json_get(stage, "failed"));
 
 	if (!json_get_bool(stage, "ran", false)) {
 		buf_printf(out, "%s not run", name);
 		return;
 	}
-	buf_printf(out, "%s %lld/%lld", name, checks - (long long)json_len(failed), checks);
-	for (size_t i = 0; i < json_len(failed); i++)
-		buf_printf(out, "%s%s", i ? "," : " ", json_text(json_at(failed, i)));
-	if (!json_len(failed) && !json_get_bool(stage, "passed", false))
+	buf_printf(out, "%s %zu/%zu", name, ok, ok + failed);
+	if (!failed && !json_get_bool(stage, "passed", false))
 		buf_str(out, " broken");
 }
 
@@ -101,6 +100,37 @@ static void add_row(struct buf *out, const size_t widths[COLUMNS], const char *c
 	buf_printf(out, "%s\n", cells[COLUMNS - 1]);
 }
 
+/* The names of checks behind their verdict, wrapped. */
+static void add_names(struct buf *out, const char *head, const struct json *names)
+{
+	size_t width = strlen(head);
+
+	if (!json_len(names))
+		return;
+	buf_str(out, head);
+	for (size_t i = 0; i < json_len(names); i++) {
+		const char *name = json_text(json_at(names, i));
+
+		if (width + 1 + strlen(name) > LINE_WIDTH) {
+			buf_printf(out, "\n%*s", (int)strlen(head), "");
+			width = strlen(head);
+		}
+		buf_printf(out, " %s", name);
+		width += 1 + strlen(name);
+	}
+	buf_str(out, "\n");
+}
+
+static void add_checks(struct buf *out, const struct json *trial)
+{
+	const struct json *stages = json_get(trial, "stages");
+
+	add_names(out, "    live  ok    ", json_get(json_get(stages, "live"), "ok"));
+	add_names(out, "    live  FAILED", json_get(json_get(stages, "live"), "failed"));
+	add_names(out, "    boot  ok    ", json_get(json_get(stages, "boot"), "ok"));
+	add_names(out, "    boot  FAILED", json_get(json_get(stages, "boot"), "failed"));
+}
+
 static bool stage_explains(const struct json *trial, const char *name)
 {
 	const struct json *stage = json_get(json_get(trial, "stages"), name);
@@ -132,6 +162,7 @@ static void add_rows(const struct json *trials, struct buf *out)
 	add_row(out, widths, heads);
 	for (size_t i = 0; i < json_len(trials); i++) {
 		add_row(out, widths, (const char *const *)rows[i]);
+		add_checks(out, json_at(trials, i));
 		add_reason(out, json_at(trials, i));
 		for (int c = 0; c < COLUMNS; c++)
 			free(rows[i][c]);

@@ -66,14 +66,14 @@ static struct json *ended_json(const struct trial *t)
 static struct json *stage_numbers(const struct stage *stage)
 {
 	struct json *j = json_object();
+	struct json *ok = json_set(j, "ok", json_array());
 	struct json *failed = json_set(j, "failed", json_array());
 
 	json_set_bool(j, "ran", stage->ran);
 	json_set_bool(j, "passed", stage_passed(stage));
-	json_set_int(j, "checks", (int64_t)stage->tap.len);
 	for (size_t i = 0; i < stage->tap.len; i++)
-		if (!stage->tap.checks[i].ok)
-			json_add(failed, json_string(stage->tap.checks[i].name));
+		json_add(stage->tap.checks[i].ok ? ok : failed,
+			json_string(stage->tap.checks[i].name));
 	return j;
 }
 

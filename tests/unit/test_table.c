@@ -8,12 +8,12 @@
 
 static const char trials_text[] =
 	"[{\"scenario\":\"one\",\"trial\":1,\"verdict\":\"pass\",\"reason\":\"\","
-	"\"stages\":{\"live\":{\"ran\":true,\"passed\":true,\"checks\":5,\"failed\":[]},"
-	"\"boot\":{\"ran\":true,\"passed\":true,\"checks\":6,\"failed\":[]}},"
+	"\"stages\":{\"live\":{\"ran\":true,\"passed\":true,\"ok\":[\"c\"],\"failed\":[]},"
+	"\"boot\":{\"ran\":true,\"passed\":true,\"ok\":[\"c\",\"d\"],\"failed\":[]}},"
 	"\"ended\":{\"how\":\"answered\"},\"turns\":4,\"seconds\":{\"all\":84.7}},"
 	"{\"scenario\":\"the-other\",\"trial\":12,\"verdict\":\"fail\",\"reason\":\"boot: a, b\","
-	"\"stages\":{\"live\":{\"ran\":true,\"passed\":true,\"checks\":5,\"failed\":[]},"
-	"\"boot\":{\"ran\":true,\"passed\":false,\"checks\":6,\"failed\":[\"a\",\"b\"]}},"
+	"\"stages\":{\"live\":{\"ran\":true,\"passed\":true,\"ok\":[\"c\"],\"failed\":[]},"
+	"\"boot\":{\"ran\":true,\"passed\":false,\"ok\":[\"c\"],\"failed\":[\"a\",\"b\"]}},"
 	"\"ended\":{\"how\":\"turns\",\"limit\":12},\"turns\":12,\"seconds\":{\"all\":120}},"
 	"{\"scenario\":\"one\",\"trial\":2,\"verdict\":\"unscored\","
 	"\"reason\":\"worker ended by signal 9\"}]";
@@ -27,8 +27,13 @@ TEST(rows_line_up_and_say_why)
 	table_text(trials, 3, "runs/x", &out);
 	CHECK_STR(buf_text(&out),
 		"scenario   trial  verdict   turns  seconds  ended       checks\n"
-		"one            1  pass          4       84  answered    live 5/5  boot 6/6\n"
-		"the-other     12  fail         12      120  turns (12)  live 5/5  boot 4/6 a,b\n"
+		"one            1  pass          4       84  answered    live 1/1  boot 2/2\n"
+		"    live  ok     c\n"
+		"    boot  ok     c d\n"
+		"the-other     12  fail         12      120  turns (12)  live 1/1  boot 1/3\n"
+		"    live  ok     c\n"
+		"    boot  ok     c\n"
+		"    boot  FAILED a b\n"
 		"one            2  unscored      0        0  -           live not run  boot not "
 		"run\n"
 		"    worker ended by signal 9\n"
