@@ -136,7 +136,8 @@ static void judge_end(struct stage *stage, const struct command_result *r, int64
 	else if (r->end != COMMAND_EXITED)
 		(void)snprintf(reason, room, "the machine was lost during the check: %s", r->text);
 	else if (r->value > 1)
-		(void)snprintf(reason, room, "the check ended with exit code %d", r->value);
+		(void)snprintf(reason, room,
+			"the check ended with exit code %d; grade.json has what it said", r->value);
 }
 
 static void judge_output(struct stage *stage, const struct outputs *o)

@@ -176,13 +176,16 @@ void table_text(const struct json *trials, size_t planned, const char *folder, s
 
 	if (t.trials)
 		add_rows(trials, out);
-	buf_printf(out, "\n%zu of %zu passed", t.passed, t.trials);
+	buf_printf(out, "\n%zu of %zu passed", t.passed, planned);
 	if (t.unscored)
 		buf_printf(out, ", %zu unscored", t.unscored);
 	if (t.trials < planned)
-		buf_printf(out, "; interrupted, %zu of %zu trials not finished", planned - t.trials,
-			planned);
-	buf_printf(out, "\ntranscripts: %s/SCENARIO/TRIAL/transcript.jsonl\n", folder);
+		buf_printf(out, "; interrupted, %zu not finished", planned - t.trials);
+	if (planned == 1 && t.trials)
+		buf_printf(out, "\ntranscript: %s/%s/1/transcript.jsonl\n", folder,
+			json_get_str(json_at(trials, 0), "scenario"));
+	else
+		buf_printf(out, "\ntranscripts: %s/SCENARIO/TRIAL/transcript.jsonl\n", folder);
 }
 
 void table_json(const struct json *trials, size_t planned, const char *folder, struct buf *out)

@@ -84,7 +84,7 @@ wait
 trials=$work/int/unreadable-page
 ok "Ctrl-C ends the run with 130" has "$work/int.code" 130
 ok "a finished trial is kept" field "$trials/1/trial.json" .verdict fail
-ok "it is in the table" has "$work/int.txt" "interrupted, 1 of 2 trials not finished"
+ok "it is in the table" has "$work/int.txt" "0 of 2 passed; interrupted, 1 not finished"
 ok "an unfinished one is not finished" test ! -e "$trials/2/trial.json"
 ok "Ctrl-C leaves no machine" no_machine "$work/int"
 

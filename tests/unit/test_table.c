@@ -48,7 +48,7 @@ TEST(unfinished_trials_are_counted)
 	CLEAN(buf) struct buf out = { 0 };
 
 	table_text(trials, 4, "runs/x", &out);
-	CHECK_STR(buf_text(&out), "\n0 of 0 passed; interrupted, 4 of 4 trials not finished\n"
+	CHECK_STR(buf_text(&out), "\n0 of 4 passed; interrupted, 4 not finished\n"
 				  "transcripts: runs/x/SCENARIO/TRIAL/transcript.jsonl\n");
 }
 
