@@ -147,6 +147,14 @@ static bool read_files(const char *folder, struct scenario *s, struct err *err)
 	return ok;
 }
 
+/* What the checks of all scenarios share stands beside them. */
+static bool read_tap(const char *folder, struct scenario *s, struct err *err)
+{
+	return read_script(folder, "../lib/tap.sh", &s->tap_sh, err) ||
+	       err_in(err,
+		       "the folder lib of the project's scenarios must stand beside the scenario");
+}
+
 static bool read_folder(const char *folder, struct scenario *s, struct err *err)
 {
 	s->name = xstrdup(strrchr(folder, '/') + 1);
@@ -157,7 +165,7 @@ static bool read_folder(const char *folder, struct scenario *s, struct err *err)
 	       read_script(folder, "fix.sh", &s->fix_sh, err) &&
 	       read_script(folder, "checks/live.sh", &s->live_sh, err) &&
 	       read_script(folder, "checks/boot.sh", &s->boot_sh, err) &&
-	       read_script(folder, "../lib/tap.sh", &s->tap_sh, err) && read_files(folder, s, err);
+	       read_files(folder, s, err) && read_tap(folder, s, err);
 }
 
 /* Returns the real path of the folder, owned; NULL when there is none. */
