@@ -63,8 +63,8 @@ static bool unscored(struct trial *t, const char *doing, struct err *err)
 	return err_in(err, "%s", doing);
 }
 
-static struct machine *start(
-	struct trial *t, const char *overlay, const char *console, struct err *err)
+/* A machine that is not sealed is none. */
+static bool start(struct trial *t, const char *overlay, const char *console, struct err *err)
 {
 	CLEAN(str) char *disk = record_path(&t->record, overlay);
 	CLEAN(str) char *log = record_path(&t->record, console);
@@ -75,7 +75,14 @@ static struct machine *start(
 		.memory_mib = t->spec->scenario->front.memory_mib,
 	};
 
-	return machine_start(&t->loop, &spec, err);
+	t->machine = machine_start(&t->loop, &spec, err);
+	if (!t->machine || !machine_is_sealed(t->machine, &t->sealed, err))
+		return unscored(t, "starting the machine", err);
+	if (!t->sealed) {
+		err_set(err, ERR_SYSTEM, "the machine has a network device");
+		return unscored(t, "sealing the machine", err);
+	}
+	return true;
 }
 
 static bool boot(struct trial *t, struct err *err)
@@ -85,13 +92,8 @@ static bool boot(struct trial *t, struct err *err)
 	say(t, "booting");
 	if (!overlay_create(overlay, t->spec->image->disk, err))
 		return unscored(t, "making the disk", err);
-	t->machine = start(t, "overlay.qcow2", "console.log", err);
-	if (!t->machine || !machine_is_sealed(t->machine, &t->sealed, err))
-		return unscored(t, "starting the machine", err);
-	if (!t->sealed) {
-		err_set(err, ERR_SYSTEM, "the machine has a network device");
-		return unscored(t, "sealing the machine", err);
-	}
+	if (!start(t, "overlay.qcow2", "console.log", err))
+		return false;
 	if (!machine_wait_ready(t->machine, clock_in((int64_t)BOOT_MS * t->factor), err))
 		return unscored(t, "booting the untouched image", err);
 	phase_ends(t, PHASE_BOOT);
@@ -316,9 +318,8 @@ static bool boot_and_check(struct trial *t, struct err *err)
 
 	if (!overlay_create(above, below, err))
 		return unscored(t, "making the disk of the cold boot", err);
-	t->machine = start(t, "boot.qcow2", "console-boot.log", err);
-	if (!t->machine)
-		return unscored(t, "starting the machine of the cold boot", err);
+	if (!start(t, "boot.qcow2", "console-boot.log", err))
+		return false;
 	if (machine_wait_ready(t->machine, clock_in((int64_t)BOOT_MS * t->factor), err))
 		return stage_run(t->machine, t->spec->scenario, t->spec->scenario->boot_sh,
 			       t->factor, stage, err) ||
