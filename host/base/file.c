@@ -2,6 +2,7 @@
 /* Whole files and folders of the host. */
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -86,6 +87,28 @@ bool dir_remove(const char *path, struct err *err)
 	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
 		return err_errno(err, "removing %s", path);
 	return true;
+}
+
+static int is_visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+char *dir_list(const char *dir, const char *file)
+{
+	CLEAN(buf) struct buf names = { 0 };
+	struct dirent **entries = NULL;
+	int n = scandir(dir, &entries, is_visible, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		CLEAN(str) char *path = xasprintf("%s/%s/%s", dir, entries[i]->d_name, file);
+
+		if (file_exists(path))
+			buf_printf(&names, "%s%s", names.len ? ", " : "", entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return names.len ? buf_take(&names) : NULL;
 }
 
 static const char *nonempty_env(const char *name)

@@ -23,6 +23,9 @@ bool dir_make(const char *path, struct err *err);
 /* Removes a folder of ours with all that is in it; follows no links. */
 bool dir_remove(const char *path, struct err *err);
 
+/* Names of the folders in dir that hold this file, sorted, joined by ", ". Owned; NULL: none. */
+char *dir_list(const char *dir, const char *file);
+
 /* $POSTERN_HOME, or the default below the user's data folder. Returns owned. */
 char *home_path(const char *below);
 

@@ -68,6 +68,21 @@ static bool fill(struct image *image, const char *dir, const struct json *manife
 	return true;
 }
 
+static bool no_image(const char *name, struct err *err)
+{
+	CLEAN(str) char *folder = home_path("images");
+	CLEAN(str) char *others = dir_list(folder, "image.json");
+
+	if (!others)
+		return err_set(err, ERR_INPUT,
+			"there is no image %s in %s: build it with `make images`", name, folder);
+	if (!strchr(others, ','))
+		return err_set(err, ERR_INPUT,
+			"there is no image %s, only %.300s: `make images` builds the rest", name,
+			others);
+	return err_set(err, ERR_INPUT, "there is no image %s; there are %.300s", name, others);
+}
+
 bool image_open(const char *name, struct image *ret_image, struct err *err)
 {
 	CLEAN(str) char *below = xasprintf("images/%s", name);
@@ -79,9 +94,7 @@ bool image_open(const char *name, struct image *ret_image, struct err *err)
 	if (!name_is_plain(name))
 		return err_set(err, ERR_INPUT, "'%s' is not the name of an image", name);
 	if (!file_exists(file))
-		return err_set(err, ERR_INPUT,
-			"there is no image %s in %.*s: build it with `make images`", name,
-			(int)(strlen(dir) - strlen(name) - 1), dir);
+		return no_image(name, err);
 	manifest = json_parse_file(file, MANIFEST_MAX, err);
 	if (!manifest)
 		return false;

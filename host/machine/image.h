@@ -19,7 +19,8 @@ struct image {
 	int memory_mib; /* default for its machines */
 };
 
-/* Reads $POSTERN_HOME/images/NAME. The error says how to make an image that is not there. */
+/* Reads $POSTERN_HOME/images/NAME. The error for one that is not there names the others, or says
+ * how to make it. */
 bool image_open(const char *name, struct image *ret_image, struct err *err);
 void image_release(struct image *image);
 

@@ -296,3 +296,27 @@ TEST(image_is_read_and_incomplete_ones_are_refused)
 	CHECK(!image_open("one", &got, &err));
 	CHECK(dir_remove(home, &err));
 }
+
+TEST(images_that_are_there_are_named)
+{
+	CLEAN(str) char *home = xstrdup("/tmp/home.XXXXXX");
+	CLEAN(image) struct image got = { 0 };
+	CLEAN(str) char *other = NULL;
+	struct err err;
+
+	CHECK(mkdtemp(home) != NULL);
+	setenv("POSTERN_HOME", home, 1);
+	write_image(home, "{}");
+	CHECK(!image_open("tow", &got, &err));
+	CHECK_STR(err.text, "there is no image tow, only one: `make images` builds the rest");
+	other = xasprintf("%s/images/two", home);
+	CHECK(dir_make(other, &err));
+	CHECK(!image_open("tow", &got, &err));
+	CHECK_STR(err.text, "there is no image tow, only one: `make images` builds the rest");
+	free(other);
+	other = xasprintf("%s/images/two/image.json", home);
+	CHECK(file_write(other, "{}", 2, &err));
+	CHECK(!image_open("tow", &got, &err));
+	CHECK_STR(err.text, "there is no image tow; there are one, two");
+	CHECK(dir_remove(home, &err));
+}
