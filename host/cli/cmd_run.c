@@ -45,15 +45,19 @@ static void options_clean(struct options *o)
 	free(o->out);
 }
 
-/* A whole number from 1 to max; 0 when it is none. */
-static int number(const char *s, int max)
+/* A whole number from 1 to max. */
+static bool number(const char *option, const char *s, int max, int *ret, struct err *err)
 {
 	char *end;
 	long n;
 
 	errno = 0;
 	n = strtol(s, &end, 10);
-	return *end || end == s || errno || n < 1 || n > max ? 0 : (int)n;
+	if (*end || end == s || errno || n < 1 || n > max)
+		return err_set(
+			err, ERR_INPUT, "%s %s: want a whole number from 1 to %d", option, s, max);
+	*ret = (int)n;
+	return true;
 }
 
 static bool is_url(const char *s)
@@ -61,81 +65,115 @@ static bool is_url(const char *s)
 	return !strncmp(s, "http://", 7) || !strncmp(s, "https://", 8);
 }
 
-static bool choose_model(struct options *o, const char *given, struct err *err)
+/* HOST:PORT, perhaps with a path: a URL but for its scheme. */
+static bool lacks_scheme(const char *s)
+{
+	size_t host = strcspn(s, ":/");
+
+	return host && s[host] == ':' && s[host + 1] >= '0' && s[host + 1] <= '9';
+}
+
+static bool not_a_model(const char *given, struct err *err)
+{
+	if (lacks_scheme(given))
+		return err_set(err, ERR_INPUT,
+			"--model %.200s: want a URL; did you mean http://%.200s?", given, given);
+	return err_set(
+		err, ERR_INPUT, "--model %s: want a URL, solution, nothing or script:FILE", given);
+}
+
+static bool read_script(struct options *o, const char *path, struct err *err)
+{
+	size_t len = strlen(path);
+	struct err inner;
+
+	o->script = script_read(path, &inner);
+	o->run.model.script = o->script;
+	if (o->script)
+		return true;
+	/* What went wrong begins with the path, which we say ourselves. */
+	if (strncmp(inner.text, path, len) != 0 || strncmp(inner.text + len, ": ", 2) != 0)
+		len = 0;
+	return err_set(err, inner.code, "--model script:%.200s: %.200s", path,
+		inner.text + (len ? len + 2 : 0));
+}
+
+static bool choose_model(struct options *o, struct err *err)
 {
 	struct model *m = &o->run.model;
+	const char *given = m->given;
 
 	if (!given)
 		return err_set(err, ERR_INPUT,
-			"--model is missing: a URL, solution, nothing or script:FILE");
-	m->given = given;
+			"--model is missing: want a URL, solution, nothing or script:FILE");
 	if (!strcmp(given, "nothing")) {
 		m->kind = MODEL_NOTHING;
 	} else if (!strcmp(given, "solution")) {
 		m->kind = MODEL_SOLUTION;
 	} else if (!strncmp(given, "script:", 7)) {
 		m->kind = MODEL_SCRIPT;
-		o->script = script_read(given + 7, err);
-		m->script = o->script;
-		return o->script;
+		return read_script(o, given + 7, err);
 	} else if (is_url(given)) {
 		m->kind = MODEL_SERVER;
 		m->url = given;
 		m->key = getenv("POSTERN_API_KEY");
 	} else {
-		return err_set(err, ERR_INPUT,
-			"--model %s: want a URL, solution, nothing or script:FILE", given);
+		return not_a_model(given, err);
 	}
 	return true;
 }
 
-static bool wrong_option(char **argv, struct err *err)
-{
-	const char *word = argv[optind - 1];
+enum { MODEL = LONG_OPTION, TRIALS, TURNS, TIME, OUT, JSON };
 
-	/* getopt is still within a word of several letters. */
-	if (*word != '-')
-		word = argv[optind];
-	return err_set(err, ERR_INPUT, "no option %s, or its value is missing", word);
-}
+static const struct option longs[] = {
+	{ "model", required_argument, NULL, MODEL },
+	{ "trials", required_argument, NULL, TRIALS },
+	{ "turns", required_argument, NULL, TURNS },
+	{ "time", required_argument, NULL, TIME },
+	{ "out", required_argument, NULL, OUT },
+	{ "json", no_argument, NULL, JSON },
+	{ 0 },
+};
 
 static bool read_options(int argc, char **argv, struct options *o, struct err *err)
 {
-	static const struct option longs[] = {
-		{ "model", required_argument, NULL, 'm' },
-		{ "trials", required_argument, NULL, 'n' },
-		{ "turns", required_argument, NULL, 't' },
-		{ "time", required_argument, NULL, 's' },
-		{ "out", required_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
-	};
-	const char *model = NULL;
-	int c, n = 1;
+	bool good = true;
+	int c, seconds = 0;
 
-	opterr = 0;
 	o->run.trials = 1;
-	while (n && (c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (c == 'm')
-			model = optarg;
-		else if (c == 'n')
-			n = o->run.trials = number(optarg, TRIALS_MAX);
-		else if (c == 't')
-			n = o->run.turns = number(optarg, TURNS_MAX);
-		else if (c == 's')
-			o->run.time_s = n = number(optarg, TIME_MAX);
-		else if (c == 'o')
+	while (good && (c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+		if (c == MODEL)
+			o->run.model.given = optarg;
+		else if (c == TRIALS)
+			good = number("--trials", optarg, TRIALS_MAX, &o->run.trials, err);
+		else if (c == TURNS)
+			good = number("--turns", optarg, TURNS_MAX, &o->run.turns, err);
+		else if (c == TIME)
+			good = number("--time", optarg, TIME_MAX, &seconds, err);
+		else if (c == OUT)
 			o->run.out = optarg;
-		else if (c == 'j')
+		else if (c == JSON)
 			o->json = true;
 		else
-			return wrong_option(argv, err);
+			good = option_refused(c, argv, err);
 	}
-	if (!n)
-		return err_set(err, ERR_INPUT, "%s: not a number in range", optarg);
-	if (optind == argc)
-		return err_set(err, ERR_INPUT, "no scenario given");
-	return choose_model(o, model, err);
+	if (!good)
+		return false;
+	o->run.time_s = seconds;
+	return optind < argc || err_set(err, ERR_INPUT, "no scenario given");
+}
+
+/* err says why a scenario could not be opened. If there is none of that name, names those that
+ * there are. */
+static bool name_others(const char *name, struct err *err)
+{
+	CLEAN(str) char *there = xasprintf("scenarios/%s", name);
+	CLEAN(str) char *others = dir_list("scenarios", "scenario.md");
+
+	if (!others || file_exists(name) || file_exists(there))
+		return false;
+	return err_set(err, ERR_INPUT, "%.100s: no such scenario; there %s %.300s in ./scenarios",
+		name, strchr(others, ',') ? "are" : "is", others);
 }
 
 static bool name_is_new(const struct options *o, const char *name, struct err *err)
@@ -161,7 +199,7 @@ static bool read_scenarios(char **names, struct options *o, struct err *err)
 		struct scenario s;
 
 		if (!scenario_open(names[i], &s, err))
-			return false;
+			return name_others(names[i], err);
 		if (!name_is_new(o, s.name, err)) {
 			scenario_release(&s);
 			return false;
@@ -305,7 +343,7 @@ static int run(int argc, char **argv)
 
 	if (!read_options(argc, argv, &o, &err))
 		return usage_error(&cmd_run, "%s", err.text);
-	if (!read_scenarios(argv + optind, &o, &err)) {
+	if (!choose_model(&o, &err) || !read_scenarios(argv + optind, &o, &err)) {
 		fprintf(stderr, "postern run: %s\n", err.text);
 		return 2;
 	}

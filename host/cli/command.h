@@ -3,9 +3,14 @@
 #ifndef COMMAND_H
 #define COMMAND_H
 
+#include "err.h"
+
+/* Values of long options that have no letter begin here. */
+#define LONG_OPTION 256
+
 struct cli_command {
 	const char *name;    /* "exec" */
-	const char *args;    /* "[-i IMAGE] -- CMD [ARG…]" */
+	const char *args;    /* "[-i IMAGE] -- COMMAND [ARG…]" */
 	const char *does;    /* one line */
 	const char *details; /* options and an example, for --help */
 	/* argv[0] is the name. Returns the exit code. */
@@ -17,5 +22,9 @@ extern const struct cli_command cmd_exec, cmd_run, cmd_doctor;
 /* Prints "postern NAME: message" and how to get help, returns 2. */
 int usage_error(const struct cli_command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* After getopt_long returned ':' or '?' (the short options begin with ':'): says which word it
+ * could not take, and why. Always returns false. */
+bool option_refused(int returned, char *const *argv, struct err *err);
 
 #endif

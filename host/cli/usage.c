@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Says how a command is used. */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,4 +16,17 @@ int usage_error(const struct cli_command *command, const char *fmt, ...)
 	va_end(ap);
 	fprintf(stderr, "; see postern %s --help\n", command->name);
 	return 2;
+}
+
+bool option_refused(int returned, char *const *argv, struct err *err)
+{
+	const char letter[] = { '-', (char)optopt, 0 };
+	/* Of a word of several letters, getopt_long may not be at the end yet. */
+	const char *word = optopt && optopt < LONG_OPTION ? letter : argv[optind - 1];
+
+	if (returned == ':')
+		return err_set(err, ERR_INPUT, "%s needs a value", word);
+	if (optopt >= LONG_OPTION)
+		return err_set(err, ERR_INPUT, "%s: this option takes no value", word);
+	return err_set(err, ERR_INPUT, "unknown option %s", word);
 }

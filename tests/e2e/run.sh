@@ -58,7 +58,18 @@ ok "an unknown key is named with file and line" \
 	"$page" "$work/copy/nginx-down" --model nothing --out "$work/refused.d"
 ok "a scenario that is not there is named" \
 	refused "no-such: no such scenario" 2 no-such --model nothing
-ok "an option that is not there is named" refused "no option --bogus" 2 "$page" --bogus
+others() {
+	cd "$top" && refused "no-such: no such scenario; there are nginx-down, port-squatter, unreadable-page in ./scenarios" \
+		2 no-such --model nothing
+}
+ok "those that are there are named" others
+ok "an option that is not there is named" refused "unknown option --bogus;" 2 "$page" --bogus
+ok "an option without its value is named" refused "--model needs a value;" 2 "$page" --model
+ok "a number out of range is named" refused "--trials 0: want a whole number from 1 to" 2 "$page" --trials 0
+ok "a URL without its scheme is completed" \
+	refused "--model localhost:8080: want a URL; did you mean http://localhost:8080?" 2 "$page" --model localhost:8080
+ok "a script that is not there is named" \
+	refused "run: --model script:/nonexist: No such file or directory" 2 "$page" --model script:/nonexist
 ok "a model has to be named" refused "--model is missing" 2 "$page"
 ok "a server that is not there is named" \
 	refused "http://127.0.0.1:1" 1 "$page" --model http://127.0.0.1:1 --out "$work/refused.d"
