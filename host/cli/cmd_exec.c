@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* postern exec: one command in a new machine that is gone afterwards. */
 #include <errno.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,22 +52,22 @@ static const char *const default_env[] = {
 	"TERM=dumb",
 };
 
-/* Adds or replaces. False: no room, or it is not NAME=value. */
-static bool set_env(struct exec *e, const char *pair)
+/* Adds or replaces. Returns what is wrong with the pair; NULL: nothing. */
+static const char *set_env(struct exec *e, const char *pair)
 {
 	size_t name = strcspn(pair, "=");
 
 	if (!name || !pair[name])
-		return false;
+		return "want NAME=VALUE";
 	for (size_t i = 0; i < e->envc; i++)
 		if (!strncmp(e->env[i], pair, name + 1)) {
 			e->env[i] = pair;
-			return true;
+			return NULL;
 		}
 	if (e->envc == ENV_MAX)
-		return false;
+		return "there are too many variables before it";
 	e->env[e->envc++] = pair;
-	return true;
+	return NULL;
 }
 
 static bool set_seconds(struct exec *e, const char *text)
@@ -82,29 +83,43 @@ static bool set_seconds(struct exec *e, const char *text)
 	return true;
 }
 
+/* Returns what is wrong with the value; NULL: nothing. */
+static const char *take_option(struct exec *e, int option, const char *value)
+{
+	switch (option) {
+	case 'i':
+		e->image_name = value;
+		return NULL;
+	case 't':
+		return set_seconds(e, value) ? NULL : "want seconds, above 0 and up to 2000000";
+	case 'w':
+		e->dir = value;
+		return *value == '/' ? NULL : "want an absolute path of the guest";
+	default:
+		return set_env(e, value);
+	}
+}
+
 /* Returns 0, or the exit code of a wrong use: ours, for 2 may be the guest program's own. */
 static int parse(struct exec *e, int argc, char **argv)
 {
+	static const struct option no_longs[] = { { 0 } };
+	const char *wrong;
+	struct err err;
 	int option;
 
-	opterr = 0;
-	while ((option = getopt(argc, argv, "+i:t:w:e:")) != -1) {
-		if (option == 'i')
-			e->image_name = optarg;
-		else if (option == 'w')
-			e->dir = optarg;
-		else if (option == 't' && !set_seconds(e, optarg))
-			return usage_error(&cmd_exec, "-t %s is not a number of seconds", optarg),
-			       EXIT_OURS;
-		else if (option == 'e' && !set_env(e, optarg))
-			return usage_error(&cmd_exec, "-e %s can't be taken", optarg), EXIT_OURS;
-		else if (option == '?')
-			return usage_error(
-				       &cmd_exec, "no option -%c, or its value is missing", optopt),
+	while ((option = getopt_long(argc, argv, "+:i:t:w:e:", no_longs, NULL)) != -1) {
+		if (option == ':' || option == '?') {
+			option_refused(option, argv, &err);
+			return usage_error(&cmd_exec, "%s", err.text), EXIT_OURS;
+		}
+		wrong = take_option(e, option, optarg);
+		if (wrong)
+			return usage_error(&cmd_exec, "-%c %s: %s", option, optarg, wrong),
 			       EXIT_OURS;
 	}
 	if (optind == argc)
-		return usage_error(&cmd_exec, "which command?"), EXIT_OURS;
+		return usage_error(&cmd_exec, "no command given"), EXIT_OURS;
 	e->argv = (const char *const *)argv + optind;
 	return 0;
 }
@@ -202,6 +217,47 @@ static int say(const char *text)
 	return EXIT_OURS;
 }
 
+static int say_not_found(const struct exec *e)
+{
+	const char *name = e->argv[0];
+	bool is_line = !e->argv[1] && name[strcspn(name, " \t\n")];
+
+	fprintf(stderr, "postern exec: %s: not found in the guest (image %s)%s\n", name,
+		e->image.name, is_line ? "; for a shell line use: sh -c '…'" : "");
+	return EXIT_NOT_FOUND;
+}
+
+static int say_no_directory(const struct exec *e, const char *why)
+{
+	const char *dir = e->dir ? e->dir : "/";
+
+	if (!strcmp(why, strerror(ENOENT)))
+		fprintf(stderr, "postern exec: -w %s: no such directory in the guest\n", dir);
+	else
+		fprintf(stderr, "postern exec: -w %s: can't be entered in the guest: %s\n", dir,
+			why);
+	return EXIT_OURS;
+}
+
+/* The command never ran. */
+static int say_failed(const struct exec *e, const struct command_result *r)
+{
+	switch (r->kind) {
+	case FAIL_NOT_FOUND:
+		return say_not_found(e);
+	case FAIL_NOT_EXECUTABLE:
+		fprintf(stderr, "postern exec: %s: can't be executed in the guest: %s\n",
+			e->argv[0], r->text);
+		return EXIT_NOT_EXECUTABLE;
+	case FAIL_DIRECTORY:
+		return say_no_directory(e, r->text);
+	default:
+		fprintf(stderr, "postern exec: %s: can't be started in the guest: %s\n", e->argv[0],
+			r->text);
+		return EXIT_OURS;
+	}
+}
+
 static int code_of(const struct exec *e, const struct command_result *r)
 {
 	CLEAN(str) char *story = NULL;
@@ -217,10 +273,7 @@ static int code_of(const struct exec *e, const struct command_result *r)
 	case COMMAND_SIGNALLED:
 		return 128 + r->value;
 	case COMMAND_FAILED:
-		say(r->text);
-		return r->kind == FAIL_NOT_FOUND	? EXIT_NOT_FOUND
-		       : r->kind == FAIL_NOT_EXECUTABLE ? EXIT_NOT_EXECUTABLE
-							: EXIT_OURS;
+		return say_failed(e, r);
 	default:
 		story = machine_story(e->machine);
 		fprintf(stderr, "postern exec: the command did not end: %s\n", story);

@@ -39,13 +39,27 @@ signal_is_told() {
 missing_program() {
 	local status=0
 	pexec -- /no/such/program 2>"$work/err" || status=$?
-	same "$status" 127 && same "$(wc -l <"$work/err")" 1
+	same "$status" 127 && same "$(cat "$work/err")" \
+		"postern exec: /no/such/program: not found in the guest (image mini)"
+}
+
+shell_line() {
+	local status=0
+	pexec -- 'ls -l /' 2>"$work/err" || status=$?
+	same "$status" 127 && contains "$(cat "$work/err")" "; for a shell line use: sh -c '…'"
+}
+
+missing_directory() {
+	local status=0
+	pexec -w /nonexist -- true 2>"$work/err" || status=$?
+	same "$status" 125 && same "$(cat "$work/err")" "postern exec: -w /nonexist: no such directory in the guest"
 }
 
 not_executable() {
 	local status=0
 	pexec -- /etc/passwd 2>"$work/err" || status=$?
-	same "$status" 126 && same "$(wc -l <"$work/err")" 1
+	same "$status" 126 && same "$(cat "$work/err")" \
+		"postern exec: /etc/passwd: can't be executed in the guest: Permission denied"
 }
 
 time_limit() {
@@ -72,6 +86,8 @@ check "environment and directory" environment_and_directory
 check "stdin is empty" stdin_is_empty
 check "128+N for a signal" signal_is_told
 check "127 for a missing program" missing_program
+check "a shell line without a shell" shell_line
+check "125 for a missing directory" missing_directory
 check "126 for a file that is no program" not_executable
 check "124 after -t" time_limit
 check "a power-off is told" power_off_is_told

@@ -15,7 +15,8 @@ fails_with() {
 }
 
 missing_image() {
-	fails_with 125 'make images' -i nosuch -- true
+	fails_with 125 'there is no image nosuch' -i nosuch -- true &&
+		POSTERN_HOME=$work/none fails_with 125 'make images' -i nosuch -- true
 }
 
 missing_qemu() {
@@ -42,7 +43,14 @@ qemu_that_hangs() {
 }
 
 wrong_option() {
-	fails_with 125 'postern exec --help' -x -- true
+	fails_with 125 'unknown option --image; see postern exec --help' --image mini -- true &&
+		fails_with 125 'unknown option -x;' -x -- true
+}
+
+wrong_value() {
+	fails_with 125 '-i needs a value;' -i &&
+		fails_with 125 '-e FOO: want NAME=VALUE;' -e FOO -- true &&
+		fails_with 125 '-w tmp: want an absolute path of the guest;' -w tmp -- true
 }
 
 check "a missing image" missing_image
@@ -51,4 +59,5 @@ check "a QEMU that dies with a message" qemu_that_dies
 check "a QEMU that is killed" qemu_that_is_killed
 check "a QEMU that hangs" qemu_that_hangs
 check "an option that is not there" wrong_option
+check "an option without its value" wrong_value
 finish
