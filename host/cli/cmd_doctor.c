@@ -206,7 +206,7 @@ const struct cli_command cmd_doctor = {
 		"not",
 	.details =
 		"  --json  the same for programs\n\n"
-		"exit code: 0 when machines can run here, 1 when something needed is missing.\n\n"
-		"example: postern doctor\n",
+		"Exit code: 0 when machines can run here, 1 when something needed is missing.\n\n"
+		"Example: postern doctor\n",
 	.run = run,
 };

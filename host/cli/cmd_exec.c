@@ -414,23 +414,24 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_exec = {
 	.name = "exec",
-	.args = "[-i IMAGE] [-t SECONDS] [-w DIR] [-e NAME=VALUE]... -- COMMAND [ARG...]",
+	.args = "[-i IMAGE] [-t SECONDS] [-w DIR] [-e NAME=VALUE]… -- COMMAND [ARG…]",
 	.does = "Run one command as root in a new virtual machine that is gone afterwards",
 	.details =
-		"  -i IMAGE       the image to boot (mini)\n"
+		"  -i IMAGE       the image to boot: mini (busybox, the default) or\n"
+		"                 server (Debian with systemd and nginx)\n"
 		"  -t SECONDS     end the command after this: SIGTERM, 5 s later SIGKILL\n"
-		"  -w DIR         run it in this directory of the guest (/)\n"
+		"  -w DIR         run it in this directory of the guest, an absolute path (/)\n"
 		"  -e NAME=VALUE  add to its environment\n\n"
 		"The machine has no network. The arguments reach the command exactly as given, "
 		"with no\n"
 		"shell between. Its standard input is empty; its output is passed on as it comes, "
 		"and\n"
 		"on a terminal control characters other than tab and newline are shown as '?'.\n\n"
-		"exit code: the command's own; 128+N when signal N ended it; 124 after -t; 125 "
+		"Exit code: the command's own; 128+N when signal N ended it; 124 after -t; 125 "
 		"when\n"
 		"postern failed or was used wrongly; 126 when the command can't be executed; 127 "
 		"when\n"
 		"there is none of that name in the guest.\n\n"
-		"example: postern exec -t 30 -- sh -c 'uname -a; df -h'\n",
+		"Example: postern exec -t 30 -- sh -c 'uname -a; df -h'\n",
 	.run = run,
 };

@@ -354,7 +354,7 @@ const struct cli_command cmd_run = {
 	.name = "run",
 	.args = "SCENARIO… --model URL|solution|nothing|script:FILE [--trials N] [--turns N] "
 		"[--time S] [--out DIR] [--json]",
-	.does = "let a model repair broken machines, and grade what it left",
+	.does = "Let a model repair broken machines, and grade what it left",
 	.details = "SCENARIO is a folder, or the name of one in ./scenarios.\n"
 		   "\n"
 		   "  --model URL          llama-server, or any server of its kind; "
@@ -372,6 +372,6 @@ const struct cli_command cmd_run = {
 		   "\n"
 		   "Exit code: 0 all trials passed, 1 some did not, 2 wrong use, 130 interrupted.\n"
 		   "\n"
-		   "  postern run port-squatter --model http://127.0.0.1:8080 --trials 5\n",
+		   "Example: postern run port-squatter --model http://127.0.0.1:8080 --trials 5\n",
 	.run = run,
 };

@@ -12,13 +12,13 @@ static const struct cli_command *const commands[] = { &cmd_run, &cmd_exec, &cmd_
 
 static int print_help(void)
 {
-	printf("usage: postern COMMAND ...\n\n"
+	printf("usage: postern COMMAND …\n\n"
 	       "Runs commands and trials in sealed virtual machines.\n\n");
 	for (size_t i = 0; commands[i]; i++)
 		printf("  %-8s %s\n", commands[i]->name, commands[i]->does);
 	printf("\npostern COMMAND --help tells more; postern --version tells the version.\n"
 	       "State lives in $POSTERN_HOME, else in ~/.local/share/postern.\n"
-	       "example: postern exec -- uname -a\n");
+	       "Example: postern exec -- uname -a\n");
 	return 0;
 }
 
