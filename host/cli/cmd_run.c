@@ -24,6 +24,7 @@
 #define TURNS_MAX  1000
 #define TIME_MAX   86400
 #define PROBE_MS   120000
+#define NOTICE_MS  2000
 
 struct options {
 	struct run_spec run;
@@ -287,6 +288,42 @@ static bool make_out(struct options *o, struct err *err)
 	       folder_is_empty(out, err);
 }
 
+/* Says once that a server keeps us waiting. */
+struct notice {
+	const char *url;
+	int64_t due;
+};
+
+static int64_t notice_due(const void *self)
+{
+	const struct notice *n = self;
+
+	return n->due;
+}
+
+static void notice_ready(void *self, short events)
+{
+	struct notice *n = self;
+
+	(void)events;
+	n->due = CLOCK_NEVER;
+	fprintf(stderr, "waiting for the model server at %s; it may still be loading\n", n->url);
+}
+
+static bool probe(struct loop *loop, const struct model *m, struct err *err)
+{
+	struct notice notice = { .url = m->url, .due = clock_in(NOTICE_MS) };
+	struct source source = {
+		.fd = -1, .due = notice_due, .ready = notice_ready, .self = &notice
+	};
+	bool ok;
+
+	loop_add(loop, &source);
+	ok = talk_probe(loop, m->url, m->key, clock_in(PROBE_MS), err);
+	loop_remove(loop, &source);
+	return ok;
+}
+
 /* All that can be known to fail is found out before the first machine is started. */
 static bool prepare(struct loop *loop, struct options *o, struct err *err)
 {
@@ -295,7 +332,7 @@ static bool prepare(struct loop *loop, struct options *o, struct err *err)
 
 	if (!open_images(o, err))
 		return false;
-	if (m->kind == MODEL_SERVER && !talk_probe(loop, m->url, m->key, clock_in(PROBE_MS), err))
+	if (m->kind == MODEL_SERVER && !probe(loop, m, err))
 		return false;
 	return accel_choose(loop, &o->run.accel, &why, err) && make_out(o, err);
 }
@@ -317,7 +354,7 @@ static int failed(const struct loop *loop, const struct err *err)
 	if (loop->interrupted)
 		return 130;
 	fprintf(stderr, "postern run: %s\n", err->text);
-	return err->code == ERR_INPUT ? 2 : 1;
+	return err->code == ERR_INPUT ? 2 : 125;
 }
 
 static int run_it(struct options *o)
@@ -355,23 +392,25 @@ const struct cli_command cmd_run = {
 	.args = "SCENARIO… --model URL|solution|nothing|script:FILE [--trials N] [--turns N] "
 		"[--time S] [--out DIR] [--json]",
 	.does = "Let a model repair broken machines, and grade what it left",
-	.details = "SCENARIO is a folder, or the name of one in ./scenarios.\n"
-		   "\n"
-		   "  --model URL          llama-server, or any server of its kind; "
-		   "$POSTERN_API_KEY is its key\n"
-		   "  --model solution     the scenario's own fix.sh, as root in the machine\n"
-		   "  --model nothing      nobody repairs anything\n"
-		   "  --model script:FILE  a shell script, as root in the machine\n"
-		   "  --trials N           attempts at each scenario (1)\n"
-		   "  --turns N            replies of the model, at most (the scenario's)\n"
-		   "  --time S             seconds for the model's work (the scenario's, more "
-		   "without KVM)\n"
-		   "  --out DIR            where trials are recorded (runs/DATE-TIME)\n"
-		   "  --json               one JSON object per trial and a summary instead of the "
-		   "table\n"
-		   "\n"
-		   "Exit code: 0 all trials passed, 1 some did not, 2 wrong use, 130 interrupted.\n"
-		   "\n"
-		   "Example: postern run port-squatter --model http://127.0.0.1:8080 --trials 5\n",
+	.details =
+		"SCENARIO is a folder, or the name of one in ./scenarios.\n"
+		"\n"
+		"  --model URL          llama-server, or any server of its kind; "
+		"$POSTERN_API_KEY is its key\n"
+		"  --model solution     the scenario's own fix.sh, as root in the machine\n"
+		"  --model nothing      nobody repairs anything\n"
+		"  --model script:FILE  a shell script, as root in the machine\n"
+		"  --trials N           attempts at each scenario (1)\n"
+		"  --turns N            replies of the model, at most (the scenario's)\n"
+		"  --time S             seconds for the model's work (the scenario's, more "
+		"without KVM)\n"
+		"  --out DIR            where trials are recorded (runs/DATE-TIME)\n"
+		"  --json               one JSON object per trial and a summary instead of the "
+		"table\n"
+		"\n"
+		"Exit code: 0 all trials passed, 1 some did not, 2 wrong use, 125 nothing could\n"
+		"be run (no image, no model server), 130 interrupted.\n"
+		"\n"
+		"Example: postern run port-squatter --model http://127.0.0.1:8080 --trials 5\n",
 	.run = run,
 };

@@ -54,16 +54,19 @@ static void log_text(struct console *c, const char *untrusted_text, size_t len)
 
 static void watch_for_panic(struct console *c, const char *untrusted_text, size_t len)
 {
+	const size_t all = sizeof(panic_words) - 1;
+
 	for (size_t i = 0; i < len && !c->panicked; i++) {
+		if (c->matched == all) {
+			/* The rest of the line says why. */
+			c->panicked = untrusted_text[i] == '\n';
+			continue;
+		}
 		/* The first letter comes once in the words, so a mismatch restarts there. */
 		if (untrusted_text[i] == panic_words[c->matched])
 			c->matched++;
 		else
 			c->matched = untrusted_text[i] == panic_words[0];
-		if (c->matched == sizeof(panic_words) - 1) {
-			c->panicked = true;
-			c->matched = 0;
-		}
 	}
 }
 
@@ -137,6 +140,7 @@ bool console_panicked(const struct console *c)
 void console_forget_panic(struct console *c)
 {
 	c->panicked = false;
+	c->matched = 0;
 }
 
 char *console_last(const struct console *c, int lines)

@@ -72,7 +72,7 @@ ok "a script that is not there is named" \
 	refused "run: --model script:/nonexist: No such file or directory" 2 "$page" --model script:/nonexist
 ok "a model has to be named" refused "--model is missing" 2 "$page"
 ok "a server that is not there is named" \
-	refused "http://127.0.0.1:1" 1 "$page" --model http://127.0.0.1:1 --out "$work/refused.d"
+	refused "http://127.0.0.1:1" 125 "$page" --model http://127.0.0.1:1 --out "$work/refused.d"
 ok "nothing was begun" test ! -e "$work/refused.d"
 ok "a folder that is not empty is refused" \
 	refused "not empty" 2 "$page" --model nothing --out "$work/copy"

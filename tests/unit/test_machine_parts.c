@@ -58,8 +58,9 @@ static void check_panic(const char *first, const char *second, bool wanted)
 TEST(panic_is_seen_across_pieces)
 {
 	check_panic("[ 1.0] Kernel panic - not ", "syncing: because\n", true);
-	check_panic("KKernel Kernel panic - no", "t syncing", true);
+	check_panic("KKernel Kernel panic - no", "t syncing\n", true);
 	check_panic("Kernel panic - not", " today\n", false);
+	check_panic("Kernel panic - not syncing: the rest of", " the li", false);
 }
 
 TEST(console_log_is_capped_and_its_end_kept)
