@@ -100,9 +100,9 @@ TEST(stdout_and_stderr_are_independent)
 	size_t err = 0, out = 0;
 
 	peer_open(&p);
-	/* stderr gets no credit beyond its first window, and fills it. */
+	/* stderr gets no credit beyond its first window, and fills it and the pipe. */
 	peer_shell(&p, 1, 0,
-		"head -c 300000 /dev/zero >&2 & head -c 1000000 /dev/zero; echo end; wait");
+		"head -c 400000 /dev/zero >&2 & head -c 1000000 /dev/zero; echo end; wait");
 	while (out < 1000004 || err < STREAM_WINDOW) {
 		struct frame f = peer_next(&p);
 
@@ -118,14 +118,14 @@ TEST(stdout_and_stderr_are_independent)
 	CHECK_INT(err, STREAM_WINDOW);
 	peer_expect_quiet(&p);
 	grant(stream_of(1, PART_STDERR), STREAM_WINDOW);
-	while (err < 300000) {
+	while (err < 400000) {
 		struct frame f = peer_next(&p);
 
 		err += f.stream == stream_of(1, PART_STDERR) ? f.body.len : 0;
 	}
 	while (peer_next(&p).type != MSG_EXIT)
 		;
-	CHECK_INT(err, 300000);
+	CHECK_INT(err, 400000);
 	peer_stop(&p);
 }
 
