@@ -50,6 +50,7 @@ struct input {
 	bool open;	  /* the guest takes input at all */
 	bool end;	  /* nothing comes after what waits */
 	bool end_sent;	  /* nothing is to be sent any more */
+	bool gone;	  /* whose input it was has forgotten it */
 	bool wants_room;  /* its giver is told when there is room */
 	uint64_t sent;	  /* bytes, ever; those that got lost and can't be sent again not counted */
 	uint32_t to_send; /* credit */
@@ -118,7 +119,7 @@ struct session {
 		unsigned owed;	/* answers that must still come */
 		uint32_t error; /* in the last one */
 	} requests[REQUESTS];
-	uint64_t ping_token; /* of the last one sent */
+	uint64_t ping_token;	    /* of the last one sent */
 	struct guest_health health; /* in the last PONG */
 
 	struct inbox in;
@@ -157,8 +158,6 @@ bool operation_ended(const void *command);
 /* pump.c */
 /* Queues what may be sent now, as far as there is room. */
 void session_pump(struct session *s);
-/* The same, for the bytes of one operation's input that waits longest. */
-void pump_input(struct session *s);
 /* A control frame about an operation. False: no room now. */
 bool pump_queue(
 	struct session *s, uint16_t type, uint32_t id, enum stream_part part, struct bytes body);
@@ -166,7 +165,10 @@ bool pump_queue(
 /* input.c */
 void input_borrow(struct input *in, const void *data, size_t len);
 void input_stream(struct input *in, void (*wanted)(void *self));
+/* Nothing more is sent. */
 void input_release(struct input *in);
+/* Appends to what waits. Returns how many bytes had room. */
+size_t input_add(struct input *in, const void *data, size_t len);
 bool input_waits(const struct input *in);
 /* Copies the next piece to space; says how long it is. */
 size_t input_next(struct input *in, uint8_t *space);
@@ -190,9 +192,9 @@ const char *resume_status(struct command *c, const struct frame *untrusted);
  * checked against the stream and stand in ->done), command_free.
  */
 struct transfer_spec {
-	uint16_t type;	  /* MSG_PUT or MSG_GET */
-	uint16_t flags;	  /* enum tree_flag */
-	const char *path; /* absolute, in the guest */
+	uint16_t type;	   /* MSG_PUT or MSG_GET */
+	uint16_t flags;	   /* enum tree_flag */
+	const char *path;  /* absolute, in the guest */
 	const void *input; /* PUT: the whole stream, borrowed until the end. NULL: it comes by */
 	size_t input_len;  /* command_input, when input_wanted was called */
 	void (*input_wanted)(void *self);

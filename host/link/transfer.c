@@ -17,7 +17,8 @@ static uint8_t *encode(const struct transfer_spec *spec, size_t *ret_len, struct
 	uint8_t *body;
 
 	if (path.len < 1 || path.len >= PATH_LENGTH || path.data[0] != '/') {
-		err_set(err, ERR_INPUT, "a path in the guest begins with / and has less than %d bytes",
+		err_set(err, ERR_INPUT,
+			"a path in the guest begins with / and has less than %d bytes",
 			PATH_LENGTH);
 		return NULL;
 	}
@@ -37,8 +38,7 @@ static uint8_t *encode(const struct transfer_spec *spec, size_t *ret_len, struct
 	return body;
 }
 
-struct command *transfer_start(
-	struct session *s, const struct transfer_spec *spec, struct err *err)
+struct command *transfer_start(struct session *s, const struct transfer_spec *spec, struct err *err)
 {
 	size_t len = 0;
 	uint8_t *opener = encode(spec, &len, err);
