@@ -13,6 +13,7 @@ static struct tree_reader reader;
 static struct tree_entry entry;
 static struct buf file;
 static bool refuse, short_count;
+static uint64_t streamed;
 
 static void take_stream(struct bytes data)
 {
@@ -37,16 +38,18 @@ static void answer_put(struct peer *peer, const struct frame *f)
 		CHECK_INT(m.flags, TREE_AGENT_ROOT);
 		CHECK_INT(m.path.len, 6);
 		tree_reader_init(&reader, false);
+		streamed = 0;
 		SAY(peer, STARTED, started, control, .pid = 0);
 		if (refuse)
 			SAY(peer, FAILED, failed, control, .kind = FAIL_FILE, .error = 28);
 	} else if (f->type == MSG_DATA && !refuse) {
 		take_stream(f->body);
+		streamed += f->body.len;
 		if (f->body.len)
 			SAY(peer, CREDIT, credit, f->stream, .bytes = (uint32_t)f->body.len);
 		if (f->flags & FRAME_EOF)
 			SAY(peer, DONE, done, control, .entries = 1,
-				.bytes = reader.bytes - short_count);
+				.bytes = streamed - short_count);
 	}
 }
 
