@@ -41,7 +41,7 @@ void session_greet(struct session *s)
 	uint8_t body[HELLO_BODY];
 	struct writer w = writer_of(body, sizeof(body));
 
-	random_fill(s->nonce, sizeof(s->nonce));
+	random_fill(s->nonce, NONCE_FRESH);
 	s->nonce[0] |= 1; /* never the zero nonce */
 	s->tag = session_tag(s->nonce);
 	s->attempt++;
@@ -109,7 +109,9 @@ void greeting_take(struct session *s, struct bytes untrusted_body)
 	} else {
 		/* It works through our older greetings: a new one now would never be the last. */
 		s->greet_at = clock_in(GREET_LATER_MS);
-		if (!memcmp(hello.epoch, s->epoch, sizeof(s->epoch)) && !(hello.flags & HELLO_HELD))
+		if (!memcmp(hello.nonce + NONCE_FRESH, s->nonce + NONCE_FRESH,
+			    sizeof(s->nonce) - NONCE_FRESH) &&
+			!(hello.flags & HELLO_HELD))
 			s->forgot = true;
 	}
 }

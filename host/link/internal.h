@@ -28,6 +28,7 @@
 /* Input that waits for one operation with stream_input. */
 #define INPUT_BUFFER 65536
 #define SIGNALS	     64
+#define NONCE_FRESH  8
 
 enum operation_state { UNSENT, SENT, STARTED };
 
@@ -101,7 +102,8 @@ struct session {
 	char broken[sizeof(((struct err *)0)->text)];	/* why, or empty */
 	char detached[sizeof(((struct err *)0)->text)]; /* why there is no channel, or empty */
 
-	uint8_t nonce[16], epoch[16], boot_id[16];
+	uint8_t nonce[16]; /* NONCE_FRESH bytes of this greeting, the rest of this channel */
+	uint8_t epoch[16], boot_id[16];
 	uint32_t tag;
 	int64_t greet_at;
 	unsigned greetings; /* that were answered */
