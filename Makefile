@@ -23,7 +23,8 @@ endif
 CPPFLAGS := -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -Iprotocol -MMD -MP
 CFLAGS   := -std=c17 -O2 -g $(WARN)
 HOST_CFLAGS  := $(CFLAGS) -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(SANFLAG)
-GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections
+GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections \
+	-fno-asynchronous-unwind-tables -fno-unwind-tables -fstack-protector-strong
 HOST_LIBS    := -lcurl -lcjson -lyaml
 
 ifneq ($(V),)
@@ -82,6 +83,10 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
+# The agent's transfers without the agent.
+$(OBJ)/tests/unit/test_transfer: $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard guest-agent/transfer*.c) \
+	guest-agent/beneath.c guest-agent/kernfs.c)
 
 # Tests with real VMs, and programs that scripts of tests/e2e run.
 $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
