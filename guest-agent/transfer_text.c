@@ -37,7 +37,7 @@ bool transfer_fail(struct transfer_result *result, int error, const char *top, s
 		len = add(result->text, len, bytes_str("..."));
 	}
 	len = add(result->text, len, first);
-	if (rest.len && (!first.len || first.data[first.len - 1] != '/'))
+	if (rest.len && first.len && first.data[first.len - 1] != '/')
 		len = add(result->text, len, bytes_str("/"));
 	len = add(result->text, len, rest);
 	len = add(result->text, len, bytes_str(": "));
