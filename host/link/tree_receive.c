@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tree_remove.h"
+#include "tree_text.h"
 
 #include "base/fd.h"
 #include "base/xalloc.h"
@@ -46,26 +47,10 @@ struct tree_sink {
 	struct tree_reader reader;
 };
 
-void tree_printable(struct bytes untrusted_path, char ret_text[256])
-{
-	size_t cut = untrusted_path.len > 255 ? untrusted_path.len - 252 : 0, len = 0;
-
-	if (cut) {
-		memcpy(ret_text, "...", 3);
-		len = 3;
-	}
-	for (size_t i = cut; i < untrusted_path.len; i++) {
-		uint8_t c = untrusted_path.data[i];
-
-		ret_text[len++] = c < ' ' || c >= 0x7f ? '?' : (char)c;
-	}
-	ret_text[len] = '\0';
-}
-
 /* With the text of errno. */
 static bool failed(const struct tree_sink *s, struct err *err)
 {
-	char text[256];
+	char text[TREE_TEXT];
 	int error = errno;
 
 	tree_printable(bytes_of(s->path, s->path_len), text);
@@ -231,7 +216,7 @@ static bool end_file(struct tree_sink *s, struct err *err)
 
 static bool take_fault(const struct tree_fault *m, struct err *err)
 {
-	char text[256];
+	char text[TREE_TEXT];
 
 	tree_printable(m->path, text);
 	return err_set(err, ERR_PEER, "the guest can't read %s: %s",

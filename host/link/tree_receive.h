@@ -26,7 +26,4 @@ bool tree_sink_finish(struct tree_sink *s, struct tree_report *ret_report, struc
 /* Removes what was not finished. */
 void tree_sink_free(struct tree_sink *s);
 
-/* A guest's path for people: printable, its end when it is long. */
-void tree_printable(struct bytes untrusted_path, char ret_text[256]);
-
 #endif

@@ -9,10 +9,13 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "tree_text.h"
 
 #include "base/fd.h"
 #include "base/xalloc.h"
@@ -40,14 +43,17 @@ struct tree_source {
 	uint8_t data[TREE_EXTENT_MAX];
 };
 
-static bool failed(const struct tree_source *s, struct err *err)
-{
-	return err_errno(err, "%s%s%s", s->top, s->path_len ? "/" : "", s->path);
-}
-
 static bool failed_as(const struct tree_source *s, const char *why, struct err *err)
 {
-	return err_set(err, ERR_INPUT, "%s%s%s: %s", s->top, s->path_len ? "/" : "", s->path, why);
+	char text[TREE_TEXT];
+
+	tree_printable(bytes_of(s->path, s->path_len), text);
+	return err_set(err, ERR_INPUT, "%s%s%s: %s", s->top, s->path_len ? "/" : "", text, why);
+}
+
+static bool failed(const struct tree_source *s, struct err *err)
+{
+	return failed_as(s, strerror(errno), err);
 }
 
 static void put_entry(struct tree_source *s, const struct stat *st, const char *target)
@@ -85,8 +91,6 @@ static bool enter(struct tree_source *s, int dir, const char *name, struct err *
 		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH };
 	CLEAN(fd) int fd = -1;
 
-	if (s->depth > TREE_DEPTH_MAX)
-		return failed_as(s, "deeper than what can be copied", err);
 	if (s->depth)
 		fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
 	else
@@ -163,6 +167,8 @@ static bool walk(struct tree_source *s, struct err *err)
 	}
 	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 		return true;
+	if (s->depth > TREE_DEPTH_MAX)
+		return failed_as(s, "deeper than what can be copied", err);
 	name_len = strlen(entry->d_name);
 	if (len + 1 + name_len >= sizeof(s->path))
 		return failed_as(s, "a path in it is longer than what can be copied", err);

@@ -1,196 +1,280 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET and PUT as operations, against a guest by hand; what is in their streams is not looked at. */
-#include "peer.h"
+/* The agent's transfers alone, with streams that a host should not send and readers that go away.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "base/buf.h"
-#include "link/internal.h"
+#include "base/file.h"
+#include "transfer.h"
+#include "test.h"
+#include "tree_script.h"
 
-static struct peer p;
+static struct script s;
 static struct err err;
+static struct transfer_result result;
+static char dir[32], target[64];
 
-static size_t take_output(void *self, enum stream_part part, const uint8_t *data, size_t len)
+static void start(void)
 {
-	CHECK_INT(part, PART_STDOUT);
-	buf_add(self, data, len);
-	return len;
+	strcpy(dir, "/tmp/transfer.XXXXXX");
+	CHECK(mkdtemp(dir));
+	CHECK_INT(chdir(dir), 0);
+	(void)snprintf(target, sizeof(target), "%s/t", dir);
+	script_init(&s);
 }
 
-static struct command *get(struct buf *got)
+static void stop(void)
 {
-	const struct transfer_spec spec = {
-		.type = MSG_GET,
-		.flags = TREE_MANIFEST,
-		.path = "/etc",
-		.output = take_output,
-		.self = got,
-	};
-	struct command *c = transfer_start(p.session, &spec, &err);
-	struct msg_get m;
-
-	CHECK(c);
-	CHECK(get_get(expect(&p, MSG_GET).body, &m));
-	CHECK_INT(m.flags, TREE_MANIFEST);
-	CHECK_INT(m.path.len, 4);
-	SAY(&p, STARTED, started, stream_of(1, PART_CONTROL), .pid = 0);
-	return c;
+	CHECK_INT(chdir("/"), 0);
+	CHECK(dir_remove(dir, &err));
 }
 
-static void say_end(const char *text)
+static void sh(const char *script)
 {
-	peer_say_as(&p, p.tag, MSG_DATA, stream_of(1, PART_STDOUT), FRAME_EOF, text, strlen(text));
+	if (system(script) == 0)
+		return;
+	printf("# failed: %s\n", script);
+	CHECK(!"a script");
 }
 
-TEST(a_get_gives_its_stream)
+static void write_all(int fd, struct bytes b)
 {
-	struct buf got = { 0 };
-	struct command *c;
+	size_t at = 0;
 
-	peer_open(&p);
-	c = get(&got);
-	peer_say(&p, MSG_DATA, stream_of(1, PART_STDOUT), bytes_str("abc"));
-	say_end("def");
-	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .entries = 2, .bytes = 6);
-	expect(&p, MSG_ACK);
-	CHECK(transfer_succeeded(c, &err));
-	CHECK_INT(c->done.entries, 2);
-	CHECK_INT(c->done.bytes, 6);
-	CHECK_STR(buf_text(&got), "abcdef");
-	command_free(c);
-	buf_release(&got);
-	peer_release(&p);
-}
+	(void)signal(SIGPIPE, SIG_IGN);
+	while (at < b.len) {
+		ssize_t n = write(fd, b.data + at, b.len - at);
 
-TEST(a_get_may_fail_at_any_time)
-{
-	struct buf got = { 0 };
-	struct command *c;
-
-	peer_open(&p);
-	c = get(&got);
-	peer_say(&p, MSG_DATA, stream_of(1, PART_STDOUT), bytes_str("abc"));
-	SAY(&p, FAILED, failed, stream_of(1, PART_CONTROL), .kind = FAIL_FILE, .error = 5,
-		.text = bytes_str("/etc/x: Input/output error"));
-	peer_check_alive(&p);
-	CHECK(!transfer_succeeded(c, &err));
-	CHECK_INT(err.code, ERR_PEER);
-	CHECK_STR(err.text, "/etc/x: Input/output error");
-	command_free(c);
-	buf_release(&got);
-	peer_release(&p);
-}
-
-static void say_done_at_once(void)
-{
-	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .bytes = 0);
-}
-
-static void say_too_few(void)
-{
-	say_end("abc");
-	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .bytes = 2);
-}
-
-static void say_more_after_the_end(void)
-{
-	say_end("");
-	say_end("");
-}
-
-static void say_errors(void)
-{
-	peer_say(&p, MSG_DATA, stream_of(1, PART_STDERR), bytes_str("x"));
-}
-
-static void say_exit(void)
-{
-	say_end("");
-	SAY(&p, EXIT, exit, stream_of(1, PART_CONTROL), .value = 0);
-}
-
-static void say_credit(void)
-{
-	SAY(&p, CREDIT, credit, stream_of(1, PART_STDIN), .bytes = 1);
-}
-
-TEST(a_get_that_lies_breaks_the_session)
-{
-	static const struct {
-		void (*say)(void);
-		const char *why;
-	} lies[] = {
-		{ say_done_at_once, "no transfer that was about to end" },
-		{ say_too_few, "a size that differs" },
-		{ say_more_after_the_end, "after the end of the stream" },
-		{ say_errors, "DATA" },
-		{ say_exit, "EXIT: for no command" },
-		{ say_credit, "CREDIT" },
-	};
-
-	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		struct buf got = { 0 };
-		struct command *c;
-
-		peer_open(&p);
-		c = get(&got);
-		lies[i].say();
-		expect_broken(&p, lies[i].why);
-		CHECK(!transfer_succeeded(c, &err));
-		command_free(c);
-		buf_release(&got);
-		peer_release(&p);
+		if (n <= 0)
+			_exit(0);
+		at += (size_t)n;
 	}
 }
 
-static struct command *putting;
-static size_t given;
-
-static void give(void *self)
+/* The script, or its first bytes, through a pipe. */
+static bool take(const char *path, size_t len)
 {
-	static const uint8_t zeros[3 * STREAM_WINDOW];
+	struct bytes all = script_bytes(&s);
+	int ends[2];
+	pid_t child;
+	bool ok;
 
-	(void)self;
-	given += command_input(putting, zeros, sizeof(zeros) - given);
-	if (given == sizeof(zeros))
-		command_input_end(putting);
+	CHECK_INT(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		write_all(ends[1], bytes_of(all.data, len < all.len ? len : all.len));
+		_exit(0);
+	}
+	close(ends[1]);
+	ok = transfer_take(ends[0], path, &result);
+	close(ends[0]);
+	CHECK_INT(waitpid(child, NULL, 0), child);
+	CHECK_INT(ok, result.error == 0);
+	return ok;
 }
 
-TEST(a_put_takes_its_stream_by_and_by)
+static void refused(const char *why)
 {
-	const struct transfer_spec spec = { .type = MSG_PUT, .path = "/a", .input_wanted = give };
-	uint64_t bytes = 0;
-	struct msg_put m;
-	struct frame f;
-
-	peer_open(&p);
-	putting = transfer_start(p.session, &spec, &err);
-	CHECK(get_put(expect(&p, MSG_PUT).body, &m));
-	CHECK_INT(m.flags, 0);
-	SAY(&p, STARTED, started, stream_of(1, PART_CONTROL), .pid = 0);
-	do {
-		f = expect(&p, MSG_DATA);
-		bytes += f.body.len;
-		SAY(&p, CREDIT, credit, f.stream, .bytes = (uint32_t)f.body.len);
-	} while (!(f.flags & FRAME_EOF));
-	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .entries = 1, .bytes = bytes);
-	expect(&p, MSG_ACK);
-	CHECK(transfer_succeeded(putting, &err));
-	CHECK_INT(putting->done.bytes, given);
-	command_free(putting);
-	peer_release(&p);
+	CHECK(!take(target, SIZE_MAX));
+	if (!strstr(result.text, why))
+		printf("# %s\n", result.text);
+	CHECK(strstr(result.text, why));
+	sh("test -z \"$(find . -name '.part*')\"");
 }
 
-TEST(a_path_in_the_guest_is_absolute_and_short)
+TEST(torn_anywhere)
 {
-	static char longest[PATH_LENGTH + 1];
-	struct transfer_spec spec = { .type = MSG_GET, .path = "etc" };
+	size_t len;
 
-	peer_open(&p);
-	CHECK(!transfer_start(p.session, &spec, &err));
-	CHECK_INT(err.code, ERR_INPUT);
-	memset(longest, '/', PATH_LENGTH);
-	spec.path = longest;
-	CHECK(!transfer_start(p.session, &spec, &err));
-	CHECK_INT(err.code, ERR_INPUT);
-	peer_check_alive(&p);
-	peer_release(&p);
+	start();
+	script_folder(&s, "");
+	script_folder(&s, "d");
+	script_text(&s, "d/f", "hello");
+	script_link(&s, "d/l", "x");
+	script_end(&s);
+	len = script_bytes(&s).len;
+	for (size_t i = 0; i < len; i++) {
+		CHECK(!take(target, i));
+		CHECK_INT(result.error, EPROTO);
+		CHECK(strstr(result.text, "stopped early"));
+	}
+	sh("test -z \"$(find . -name '.part*')\"");
+	CHECK(take(target, len));
+	CHECK_INT(result.entries, 4);
+	CHECK_INT(result.bytes, len);
+	sh("test $(cat t/d/f) = hello && test $(readlink t/d/l) = x");
+	stop();
+}
+
+TEST(links_lead_nowhere)
+{
+	start();
+	sh("mkdir out t; ln -s ../out t/d; ln -s ../out/f t/f");
+	script_folder(&s, "");
+	script_text(&s, "f", "x");
+	script_folder(&s, "d");
+	script_text(&s, "d/f", "x");
+	refused("t/d: Not a directory");
+	CHECK_INT(result.error, ENOTDIR);
+	sh("test -z \"$(ls -A out)\" && test $(cat t/f) = x && ! test -L t/f");
+	script_init(&s);
+	script_folder(&s, "");
+	script_link(&s, "e", "../out");
+	script_folder(&s, "e");
+	refused("t/e: Not a directory");
+	script_init(&s);
+	script_folder(&s, "");
+	script_text(&s, "../out/f", "x");
+	refused("a path that is not allowed");
+	sh("test -z \"$(ls -A out)\"");
+	stop();
+}
+
+TEST(faults_fail)
+{
+	start();
+	script_file(&s, "", 3);
+	script_extent(&s, 0, "ab", 2);
+	script_fault(&s, EACCES, "");
+	refused("t: Permission denied");
+	sh("test -z \"$(ls -A)\"");
+	stop();
+}
+
+TEST(what_cannot_be_made)
+{
+	const struct rlimit small = { 4096, 4096 };
+	char text[9000];
+
+	start();
+	memset(text, 'x', sizeof(text));
+	CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+	script_file(&s, "", sizeof(text));
+	script_extent(&s, 0, text, sizeof(text));
+	refused("t: File too large");
+	CHECK(!take("/proc/none/t", SIZE_MAX));
+	CHECK(!take("relative", SIZE_MAX));
+	CHECK_INT(result.error, EINVAL);
+	sh("test -z \"$(ls -A)\"");
+	stop();
+}
+
+TEST(a_text_that_people_can_read)
+{
+	char name[256];
+
+	start();
+	script_folder(&s, "");
+	script_fault(&s, ENOSPC, "a\nb\x1b");
+	refused("/t/a?b?: No space left on device");
+	memset(name, 'n', 255);
+	name[255] = '\0';
+	script_init(&s);
+	script_folder(&s, "");
+	script_fault(&s, ENOSPC, name);
+	refused("n: No space left on device");
+	CHECK(!strncmp(result.text, "...n", 4));
+	CHECK(strlen(result.text) < sizeof(result.text));
+	stop();
+}
+
+TEST(long_paths)
+{
+	char path[PATH_LENGTH + 8] = "";
+
+	start();
+	script_folder(&s, "");
+	while (strlen(path) < PATH_LENGTH - 256) {
+		if (*path)
+			strcat(path, "/");
+		memset(path + strlen(path), 'd', TREE_NAME_MAX);
+		script_folder(&s, path);
+	}
+	script_end(&s);
+	CHECK(take(target, SIZE_MAX));
+	CHECK_INT(result.entries, 17);
+	sh("rm -r t");
+	stop();
+}
+
+TEST(the_reader_goes_away)
+{
+	int ends[2];
+
+	start();
+	sh("head -c 1000000 /dev/zero >t");
+	CHECK_INT(pipe(ends), 0);
+	close(ends[0]);
+	CHECK(!transfer_send(ends[1], target, false, &result));
+	CHECK_INT(result.error, EPIPE);
+	CHECK(strstr(result.text, "its receiver is gone"));
+	close(ends[1]);
+	CHECK(!transfer_send(1, "/no/such/thing", false, &result));
+	CHECK_STR(result.text, "/no/such/thing: No such file or directory");
+	stop();
+}
+
+/* As nobody, in a child: the stream of t, in the script's buffer. */
+static void send_as_nobody(bool manifest)
+{
+	int ends[2];
+	pid_t child;
+	ssize_t n;
+
+	CHECK_INT(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		if (setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(77);
+		_exit(!transfer_send(ends[1], target, manifest, &result));
+	}
+	close(ends[1]);
+	script_init(&s);
+	while ((n = read(ends[0], s.w.at, (size_t)(s.w.end - s.w.at))) > 0)
+		s.w.at += n;
+	close(ends[0]);
+	CHECK_INT(waitpid(child, &(int){ 0 }, 0), child);
+}
+
+static unsigned count(enum tree_record kind, bool manifest)
+{
+	static struct tree_reader r;
+	struct bytes all = script_bytes(&s);
+	struct tree_item item;
+	unsigned n = 0;
+
+	tree_reader_init(&r, manifest);
+	while (tree_next(&r, &all, &item)) {
+		n += item.kind == kind;
+		if (item.kind == TREE_FAULT)
+			CHECK_INT(item.fault.error, EACCES);
+	}
+	CHECK_STR(r.wrong, NULL);
+	CHECK(tree_complete(&r));
+	return n;
+}
+
+TEST(what_cannot_be_read)
+{
+	if (geteuid() != 0)
+		SKIP("needs root");
+	start();
+	sh("chmod 755 .; mkdir -p t/secret t/open; echo x >t/f; echo x >t/g; echo x >t/secret/x;"
+	   "chmod 600 t/f; chmod 700 t/secret; echo x >t/open/x");
+	for (int manifest = 0; manifest < 2; manifest++) {
+		send_as_nobody(manifest);
+		CHECK_INT(count(TREE_FAULT, manifest), 2);
+		CHECK_INT(count(TREE_ENTRY, manifest), 6);
+		CHECK_INT(count(TREE_FILE_END, manifest), 2);
+	}
+	stop();
 }
