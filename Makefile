@@ -101,8 +101,8 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(PAIR_LIBS)
 
 # The host's own end of the channel against the agent.
-$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
-$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
 
 # The agent as a program of the host, so that the sanitizers see it.
 AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))
