@@ -67,7 +67,7 @@ static void start_over(struct command *c)
 	for (int i = 0; i < 2; i++)
 		c->output[i] = (struct output){ .credit = credit_new() };
 	c->state = UNSENT;
-	(void)input_rewind(&c->input, 0, STREAM_WINDOW);
+	c->result.input_lost += input_rewind(&c->input, 0, STREAM_WINDOW);
 }
 
 static const char *check_output(const struct output *o, uint64_t total)
