@@ -2,6 +2,7 @@
 /* The life of a session: greeting, bytes in and out, and the end. */
 #include "session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -43,6 +44,36 @@ void session_break(struct session *s, const char *fmt, ...)
 	fd_close(&s->source.fd);
 }
 
+/* Nothing that was under way will arrive, and no answer will come. */
+static void hush(struct session *s)
+{
+	memset(s->requests, 0, sizeof(s->requests));
+	s->phase = GREETING;
+	s->stopping = false;
+	s->attempt++;
+	outbox_clear(&s->out);
+}
+
+/* The channel is of no more use: the end, or a rest. */
+static void __attribute__((format(printf, 2, 3)))
+end_channel(struct session *s, const char *fmt, ...)
+{
+	char why[sizeof(s->broken) - 32];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (!s->keep) {
+		session_break(s, "%s", why);
+		return;
+	}
+	(void)snprintf(s->detached, sizeof(s->detached), "%s: attach it again", why);
+	hush(s);
+	inbox_clear(&s->in);
+	fd_close(&s->source.fd);
+}
+
 /* Whatever stands in the outbox is torn off: the guest finds a HELLO at any position. */
 static void greet(struct session *s)
 {
@@ -66,18 +97,27 @@ static void greet(struct session *s)
 		&(struct frame){ .type = MSG_HELLO, .body = bytes_of(body, sizeof(body)) });
 }
 
-/* A guest that starts anew knows nothing of what ran. */
+/* A guest that starts anew knows nothing of what ran; one that gave the session up may, and a new
+ * epoch ends that. */
 static void start_anew(struct session *s)
 {
 	operations_lose(s, "the guest started anew while it ran: its outcome is unknown");
-	memset(s->requests, 0, sizeof(s->requests));
-	s->phase = GREETING;
-	s->stopping = false;
-	greet(s);
+	hush(s);
+	random_fill(s->epoch, sizeof(s->epoch));
+}
+
+/* Whether the guest that answers is the one that ran our operations. What an older greeting of ours
+ * told it, it tells the next as known: so an answer to that, and the boot id, count too. */
+static bool is_held(const struct session *s, const struct msg_hello *hello)
+{
+	return (hello->flags & HELLO_HELD) && !s->forgot &&
+	       !memcmp(hello->boot_id, s->boot_id, sizeof(s->boot_id));
 }
 
 static void open_session(struct session *s, const struct msg_hello *hello)
 {
+	bool held = is_held(s, hello);
+
 	if (hello->generation != PROTOCOL_GENERATION) {
 		session_break(s,
 			"the image's agent speaks protocol generation %d, this postern %d: rebuild "
@@ -87,7 +127,9 @@ static void open_session(struct session *s, const struct msg_hello *hello)
 	}
 	memcpy(s->boot_id, hello->boot_id, sizeof(s->boot_id));
 	s->greetings++;
-	s->phase = OPEN;
+	s->phase = hello->flags & HELLO_FROZEN ? FROZEN : OPEN;
+	s->forgot = false;
+	resume_operations(s, held);
 }
 
 /* A HELLO that can't be read is a torn one, which is no fault at all. */
@@ -99,7 +141,9 @@ static void take_hello(struct session *s, struct bytes untrusted_body)
 	if (!get_hello(untrusted_body, &hello))
 		return;
 	if (!memcmp(hello.nonce, unasked, sizeof(unasked))) {
-		start_anew(s);
+		if (s->phase != GREETING)
+			start_anew(s);
+		greet(s);
 	} else if (s->phase != GREETING) {
 		return;
 	} else if (!memcmp(hello.nonce, s->nonce, sizeof(s->nonce)) &&
@@ -108,6 +152,8 @@ static void take_hello(struct session *s, struct bytes untrusted_body)
 	} else {
 		/* It works through our older greetings: a new one now would never be the last. */
 		s->greet_at = clock_in(GREET_LATER_MS);
+		if (!memcmp(hello.epoch, s->epoch, sizeof(s->epoch)) && !(hello.flags & HELLO_HELD))
+			s->forgot = true;
 	}
 }
 
@@ -141,9 +187,11 @@ static void receive(struct session *s)
 		inbox_filled(&s->in, (size_t)n);
 		take_frames(s);
 	} else if (n == 0 || errno == ECONNRESET) {
-		session_break(s, "QEMU closed the channel: the machine is gone");
+		end_channel(s, "%s",
+			s->keep ? "the channel was closed"
+				: "QEMU closed the channel: the machine is gone");
 	} else if (errno != EAGAIN && errno != EINTR) {
-		session_break(s, "the channel can't be read: %s", strerror(errno));
+		end_channel(s, "the channel can't be read: %s", strerror(errno));
 	}
 }
 
@@ -159,7 +207,7 @@ void session_flush(struct session *s)
 			continue;
 		/* A closed socket is told by receive, which first takes what still waits. */
 		if (n < 0 && errno != EAGAIN && errno != EPIPE && errno != ECONNRESET)
-			session_break(s, "the channel can't be written: %s", strerror(errno));
+			end_channel(s, "the channel can't be written: %s", strerror(errno));
 		if (n < 0)
 			return;
 		outbox_wrote(&s->out, (size_t)n);
@@ -171,7 +219,7 @@ static short session_wants(const void *self)
 {
 	const struct session *s = self;
 
-	if (s->broken[0])
+	if (s->source.fd < 0)
 		return 0;
 	return outbox_peek(&s->out).len ? POLLIN | POLLOUT : POLLIN;
 }
@@ -180,7 +228,7 @@ static int64_t session_due(const void *self)
 {
 	const struct session *s = self;
 
-	return s->phase == GREETING && !s->broken[0] ? s->greet_at : CLOCK_NEVER;
+	return s->phase == GREETING && s->source.fd >= 0 ? s->greet_at : CLOCK_NEVER;
 }
 
 static void session_ready(void *self, short events)
@@ -191,8 +239,9 @@ static void session_ready(void *self, short events)
 		receive(s);
 	if (session_due(s) <= clock_ms())
 		greet(s);
-	if (!s->broken[0])
+	if (s->source.fd >= 0)
 		session_flush(s);
+	inputs_call(s);
 }
 
 struct session *session_new(struct loop *loop, int fd)
@@ -215,6 +264,37 @@ struct session *session_new(struct loop *loop, int fd)
 	return s;
 }
 
+void session_keep(struct session *s)
+{
+	s->keep = true;
+}
+
+void session_detach(struct session *s)
+{
+	if (session_is_attached(s))
+		end_channel(s, "the channel was given back");
+}
+
+bool session_is_attached(const struct session *s)
+{
+	return s->source.fd >= 0;
+}
+
+/* Greets before it reads: the last nonce is known to stale bytes. */
+void session_attach(struct session *s, int fd)
+{
+	assert(s->keep && "only a channel that was kept is attached again");
+	session_detach(s);
+	if (s->broken[0]) {
+		fd_close(&fd);
+		return;
+	}
+	s->source.fd = fd;
+	s->detached[0] = 0;
+	s->forgot = false;
+	greet(s);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
@@ -234,7 +314,9 @@ static bool open_or_broken(const void *arg)
 bool session_wait_open(struct session *s, int64_t deadline, struct err *err)
 {
 	if (!loop_until(s->loop, open_or_broken, s, deadline, err)) {
-		if (err->code == ERR_TIME)
+		if (err->code == ERR_TIME && s->detached[0])
+			err_set(err, ERR_TIME, "%s", s->detached);
+		else if (err->code == ERR_TIME)
 			err_set(err, ERR_TIME,
 				"the guest's agent did not answer in time: see the console log "
 				"for how far the guest came");
@@ -247,6 +329,8 @@ bool session_usable(const struct session *s, struct err *err)
 {
 	if (s->broken[0])
 		return err_set(err, ERR_PEER, "%s", s->broken);
+	if (s->detached[0])
+		return err_set(err, ERR_PEER, "%s", s->detached);
 	if (s->phase == GREETING)
 		return err_set(
 			err, ERR_PEER, "the guest is starting anew: wait until it has answered");
@@ -266,6 +350,11 @@ const char *session_broken(const struct session *s)
 unsigned session_greetings(const struct session *s)
 {
 	return s->greetings;
+}
+
+bool session_is_frozen(const struct session *s)
+{
+	return s->phase == FROZEN;
 }
 
 void session_boot_id(const struct session *s, uint8_t ret_id[16])
