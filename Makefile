@@ -84,6 +84,10 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
 
+# The agent's transfers without the agent.
+$(OBJ)/tests/unit/test_transfer: $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard guest-agent/transfer*.c) \
+	guest-agent/beneath.c guest-agent/kernfs.c)
+
 # Tests with real VMs, and programs that scripts of tests/e2e run.
 $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
 	@mkdir -p $(@D)

@@ -97,8 +97,8 @@ static void on_child(void *self)
 	if (n == sizeof(error) && fz->answer_by) {
 		fz->answer_by = 0;
 		fz->error = error;
-		fz->frozen = error == 0;
-		fz->prepared_due = true;
+		fz->frozen = error == 0 && !fz->healed_due;
+		fz->prepared_due = !fz->nobodys;
 		if (!error)
 			return;
 	} else if (n == sizeof(error) && fz->healed_due && !fz->heal_error) {
@@ -114,7 +114,7 @@ static void on_child(void *self)
 void freeze_heal(struct freeze *fz, const struct msg_heal *m)
 {
 	fz->heal_error = fz->lapsed ? ETIMEDOUT : 0;
-	fz->lapsed = false;
+	fz->lapsed = fz->frozen = false;
 	if (!fz->heal_error)
 		fz->heal_error = heal_seed(m->seed);
 	if (!fz->heal_error)
@@ -125,6 +125,18 @@ void freeze_heal(struct freeze *fz, const struct msg_heal *m)
 		(void)shutdown(fz->fd, SHUT_WR);
 }
 
+bool freeze_can_heal(const struct freeze *fz)
+{
+	return fz->nobodys || (!fz->answer_by && !fz->prepared_due);
+}
+
+bool freeze_inherit(struct freeze *fz)
+{
+	fz->prepared_due = fz->healed_due = fz->lapsed = false;
+	fz->nobodys = fz->fd >= 0;
+	return fz->frozen || fz->answer_by;
+}
+
 void freeze_wants(struct freeze *fz, struct loop *loop)
 {
 	if (fz->answer_by)
@@ -133,18 +145,26 @@ void freeze_wants(struct freeze *fz, struct loop *loop)
 		loop_want(loop, fz->fd, POLLIN, on_child, fz);
 }
 
-void freeze_turn(struct freeze *fz, struct session *s)
+/* The freeze hangs. It thaws when it has come about after all: our end is closed. */
+static void give_up(struct freeze *fz)
 {
-	if (fz->answer_by && now_ms() >= fz->answer_by) {
-		freeze_clear(fz);
-		fz->error = ETIMEDOUT;
-		fz->prepared_due = true;
-	}
+	const bool nobodys = fz->nobodys, healed_due = fz->healed_due;
+
+	freeze_clear(fz);
+	fz->error = fz->heal_error = ETIMEDOUT;
+	fz->healed_due = healed_due;
+	fz->prepared_due = !nobodys;
+}
+
+void freeze_turn(struct freeze *fz, struct session *s, unsigned running)
+{
+	if (fz->answer_by && now_ms() >= fz->answer_by)
+		give_up(fz);
 	if (!session_room(s))
 		return;
 	/* Bytes of streams must not follow. */
 	if (fz->prepared_due && session_quiet(s)) {
-		SEND(s, PREPARED, prepared, 0, .error = (uint32_t)fz->error);
+		SEND(s, PREPARED, prepared, 0, .error = (uint32_t)fz->error, .running = running);
 		fz->prepared_due = false;
 		if (fz->error)
 			s->phase = OPEN;

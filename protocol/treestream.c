@@ -143,10 +143,10 @@ static bool xattrs_fine(struct bytes xattrs)
 	return reader_done(&r);
 }
 
-/* Empty, or relative and made of parts that are neither empty nor "." nor "..". */
+/* Empty, or relative and made of a bearable number of parts, none of them empty, "." nor "..". */
 static bool path_fine(struct bytes path)
 {
-	size_t start = 0;
+	size_t start = 0, parts = 0;
 
 	if (path.len >= PATH_LENGTH || holds_nul(path))
 		return false;
@@ -155,6 +155,8 @@ static bool path_fine(struct bytes path)
 
 		if (i < path.len && path.data[i] != '/')
 			continue;
+		if (++parts > TREE_DEPTH_MAX)
+			return false;
 		if (!len || len > TREE_NAME_MAX ||
 			(len <= 2 && !memcmp(path.data + start, "..", len)))
 			return false;

@@ -36,6 +36,7 @@
 #define TREE_BODY_MAX	(TREE_EXTENT_MAX + 8)
 #define TREE_HEADER	5
 #define SHA256_SIZE	32
+#define TREE_DEPTH_MAX	512 /* parts of a path */
 #define TREE_NAME_MAX	255 /* bytes of one part of a path */
 
 enum tree_record {
