@@ -23,7 +23,8 @@ endif
 CPPFLAGS := -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -Iprotocol -MMD -MP
 CFLAGS   := -std=c17 -O2 -g $(WARN)
 HOST_CFLAGS  := $(CFLAGS) -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(SANFLAG)
-GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections
+GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections \
+	-fno-asynchronous-unwind-tables -fno-unwind-tables -fstack-protector-strong
 HOST_LIBS    := -lcurl -lcjson -lyaml
 
 ifneq ($(V),)
@@ -84,9 +85,10 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
 
-# The agent's transfers without the agent.
-$(OBJ)/tests/unit/test_transfer: $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard guest-agent/transfer*.c) \
-	guest-agent/beneath.c guest-agent/kernfs.c)
+# Parts of the agent that need no agent around them.
+$(OBJ)/tests/unit/test_transfer $(OBJ)/tests/unit/test_subject: $(patsubst %.c,$(OBJ)/host/%.o, \
+	$(wildcard guest-agent/transfer_*.c guest-agent/subject*.c) guest-agent/beneath.c guest-agent/kernfs.c)
+$(OBJ)/host/tests/unit/test_transfer.o $(OBJ)/host/tests/unit/test_subject.o: CPPFLAGS += -Iguest-agent
 
 # Tests with real VMs, and programs that scripts of tests/e2e run.
 $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
@@ -102,8 +104,8 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(PAIR_LIBS)
 
 # The host's own end of the channel against the agent.
-$(OBJ)/tests/pair/test_link: $(UNIT_OBJ)
-$(OBJ)/tests/pair/test_link: PAIR_LIBS := $(HOST_LIBS)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
 
 # The agent as a program of the host, so that the sanitizers see it.
 AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))

@@ -13,6 +13,7 @@
 #include "transfer.h"
 
 #define REPORT 3
+#define TRACES 262144 /* bytes of stack that a transfer uses, at most */
 
 /* A transfer may live long: it keeps nothing but its pipe and its way to report. */
 static int keep_alone(int report)
@@ -30,6 +31,14 @@ static const char *path_of(struct bytes path)
 	memcpy(text, path.data, path.len);
 	text[path.len] = '\0';
 	return text;
+}
+
+/* What a transfer left on the stack below us. */
+__attribute__((noinline)) static void wipe_stack(void)
+{
+	uint8_t below[TRACES];
+
+	explicit_bzero(below, sizeof(below));
 }
 
 static _Noreturn void tell(int socket, bool done, const struct transfer_result *result)
@@ -59,7 +68,10 @@ _Noreturn void carry_out(struct bytes path, bool manifest, int report)
 _Noreturn void carry_in(struct bytes path, int report)
 {
 	struct transfer_result result = { 0 };
+	bool done;
 
 	report = keep_alone(report);
-	tell(report, transfer_take(0, path_of(path), &result), &result);
+	done = transfer_take(0, path_of(path), &result);
+	wipe_stack();
+	tell(report, done, &result);
 }

@@ -113,10 +113,12 @@ static void close_streams(struct operation *o)
 
 void operation_stop(struct operation *o, enum exit_flag why)
 {
+	/* Who cancels wants to be told. */
+	if (why == EXIT_CANCELLED)
+		o->held = false;
 	if (o->ended || (o->flags & why))
 		return;
 	o->flags |= (uint16_t)why;
-	o->held = false;
 	o->deadline = 0;
 	if (!is_command(o)) {
 		/* It notices, and leaves nothing half done. */

@@ -28,6 +28,7 @@
 /* Input that waits for one operation with stream_input, at most. */
 #define INPUT_BUFFER 65536
 #define SIGNALS	     64
+#define NONCE_FRESH  8
 
 enum operation_state { UNSENT, SENT, STARTED };
 
@@ -101,7 +102,8 @@ struct session {
 	char broken[sizeof(((struct err *)0)->text)];	/* why, or empty */
 	char detached[sizeof(((struct err *)0)->text)]; /* why there is no channel, or empty */
 
-	uint8_t nonce[16], epoch[16], boot_id[16];
+	uint8_t nonce[16]; /* NONCE_FRESH bytes of this greeting, the rest of this channel */
+	uint8_t epoch[16], boot_id[16];
 	uint32_t tag;
 	int64_t greet_at;
 	unsigned greetings; /* that were answered */
@@ -113,7 +115,8 @@ struct session {
 	uint32_t acks[OPERATIONS_MAX];		    /* ids of ended ones, to be sent */
 	uint32_t acked[OPERATIONS_MAX];		    /* sent last, a ring: they may have got lost */
 	unsigned n_operations, n_acks, n_acked;
-	uint32_t fed; /* id of whose input went last */
+	unsigned ack_again; /* of the last ones */
+	uint32_t fed;	    /* id of whose input went last */
 
 	struct {
 		unsigned owed;	/* answers that must still come */
@@ -132,6 +135,14 @@ void session_break(struct session *s, const char *fmt, ...) __attribute__((forma
 bool session_usable(const struct session *s, struct err *err);
 /* Writes what the socket takes. */
 void session_flush(struct session *s);
+
+/* greeting.c */
+/* A HELLO with a fresh nonce, before all that is to be sent. */
+void session_greet(struct session *s);
+/* Takes a HELLO of the guest's, or a torn one. */
+void greeting_take(struct session *s, struct bytes untrusted_body);
+/* No session: nothing that was under way will arrive, and no answer will come. */
+void session_hush(struct session *s);
 void random_fill(void *out, size_t len);
 
 /* judge.c */

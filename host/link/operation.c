@@ -90,7 +90,7 @@ void operations_lose(struct session *s, const char *why)
 {
 	while (s->n_operations)
 		operation_lose(s->operations[s->n_operations - 1], why, false);
-	s->n_acks = s->n_acked = 0;
+	s->n_acks = s->n_acked = s->ack_again = 0;
 }
 
 void operation_consumed(struct command *c, enum stream_part part, size_t len)

@@ -154,18 +154,29 @@ static void pump_input(struct session *s)
 			     });
 }
 
-void session_pump(struct session *s)
+static bool pump_ack(struct session *s, uint32_t id)
 {
-	if (s->phase != OPEN || s->stopping)
-		return;
-	/* A slot is free for a new command only when the guest knows: ACK goes before EXEC. */
+	return pump_queue(s, MSG_ACK, id, PART_CONTROL, bytes_of(NULL, 0));
+}
+
+/* A slot is free for a new command only when the guest knows: ACK goes before EXEC. */
+static bool pump_acks(struct session *s)
+{
+	for (; s->ack_again; s->ack_again--)
+		if (!pump_ack(s, s->acked[(s->n_acked - s->ack_again) % OPERATIONS_MAX]))
+			return false;
 	while (s->n_acks) {
-		if (!pump_queue(s, MSG_ACK, s->acks[0], PART_CONTROL, bytes_of(NULL, 0)))
-			return;
+		if (!pump_ack(s, s->acks[0]))
+			return false;
 		s->acked[s->n_acked++ % OPERATIONS_MAX] = s->acks[0];
 		s->n_acks--;
 		memmove(s->acks, s->acks + 1, s->n_acks * sizeof(s->acks[0]));
 	}
-	if (pump_all_control(s))
+	return true;
+}
+
+void session_pump(struct session *s)
+{
+	if (s->phase == OPEN && !s->stopping && pump_acks(s) && pump_all_control(s))
 		pump_input(s);
 }

@@ -14,22 +14,13 @@
 
 #define UNKNOWN "the guest knows it no more: its outcome is unknown"
 
-/* ACKs that went last may have got lost, and the guest keeps an ended operation until it has one.
- * It holds OPERATIONS_MAX at most, so that the last ones are enough. */
-static void acknowledge_again(struct session *s)
-{
-	unsigned n = s->n_acked < OPERATIONS_MAX ? s->n_acked : OPERATIONS_MAX;
-
-	for (unsigned i = 0; i < n; i++)
-		(void)pump_queue(s, MSG_ACK, s->acked[i], PART_CONTROL, bytes_of(NULL, 0));
-}
-
 void resume_operations(struct session *s, bool held)
 {
-	if (held)
-		acknowledge_again(s);
-	else
+	/* ACKs that went last may have got lost, and the guest keeps what ended until it has one.
+	 * It holds OPERATIONS_MAX at most, so that the last ones are enough. */
+	if (!held)
 		s->n_acks = s->n_acked = 0;
+	s->ack_again = s->n_acked < OPERATIONS_MAX ? s->n_acked : OPERATIONS_MAX;
 	for (unsigned i = s->n_operations; i-- > 0;) {
 		struct command *c = s->operations[i];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a session: greeting, bytes in and out, and the end. */
+/* The life of a session: its channel, bytes in and out, and the end. */
 #include "session.h"
 
 #include <assert.h>
@@ -9,25 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
-#include "crc32.h"
 #include "internal.h"
-
-#define GREET_AGAIN_MS 500
-#define GREET_LATER_MS 1000
-
-void random_fill(void *out, size_t len)
-{
-	if (getrandom(out, len, 0) == (ssize_t)len)
-		return;
-	perror("postern: the kernel gives no random numbers");
-	exit(125);
-}
 
 void session_break(struct session *s, const char *fmt, ...)
 {
@@ -42,16 +29,6 @@ void session_break(struct session *s, const char *fmt, ...)
 	outbox_clear(&s->out);
 	inbox_clear(&s->in);
 	fd_close(&s->source.fd);
-}
-
-/* Nothing that was under way will arrive, and no answer will come. */
-static void hush(struct session *s)
-{
-	memset(s->requests, 0, sizeof(s->requests));
-	s->phase = GREETING;
-	s->stopping = false;
-	s->attempt++;
-	outbox_clear(&s->out);
 }
 
 /* The channel is of no more use: the end, or a rest. */
@@ -69,92 +46,9 @@ end_channel(struct session *s, const char *fmt, ...)
 		return;
 	}
 	(void)snprintf(s->detached, sizeof(s->detached), "%s: attach it again", why);
-	hush(s);
+	session_hush(s);
 	inbox_clear(&s->in);
 	fd_close(&s->source.fd);
-}
-
-/* Whatever stands in the outbox is torn off: the guest finds a HELLO at any position. */
-static void greet(struct session *s)
-{
-	struct msg_hello hello = {
-		.generation = PROTOCOL_GENERATION,
-		.build = crc32_of(VERSION, strlen(VERSION)),
-	};
-	uint8_t body[HELLO_BODY];
-	struct writer w = writer_of(body, sizeof(body));
-
-	random_fill(s->nonce, sizeof(s->nonce));
-	s->nonce[0] |= 1; /* never the zero nonce */
-	s->tag = session_tag(s->nonce);
-	s->attempt++;
-	s->greet_at = clock_in(GREET_AGAIN_MS);
-	memcpy(hello.nonce, s->nonce, sizeof(hello.nonce));
-	memcpy(hello.epoch, s->epoch, sizeof(hello.epoch));
-	put_hello(&w, &hello);
-	outbox_clear(&s->out);
-	(void)outbox_control(&s->out,
-		&(struct frame){ .type = MSG_HELLO, .body = bytes_of(body, sizeof(body)) });
-}
-
-/* A guest that starts anew knows nothing of what ran; one that gave the session up may, and a new
- * epoch ends that. */
-static void start_anew(struct session *s)
-{
-	operations_lose(s, "the guest started anew while it ran: its outcome is unknown");
-	hush(s);
-	random_fill(s->epoch, sizeof(s->epoch));
-}
-
-/* Whether the guest that answers is the one that ran our operations. What an older greeting of ours
- * told it, it tells the next as known: so an answer to that, and the boot id, count too. */
-static bool is_held(const struct session *s, const struct msg_hello *hello)
-{
-	return (hello->flags & HELLO_HELD) && !s->forgot &&
-	       !memcmp(hello->boot_id, s->boot_id, sizeof(s->boot_id));
-}
-
-static void open_session(struct session *s, const struct msg_hello *hello)
-{
-	bool held = is_held(s, hello);
-
-	if (hello->generation != PROTOCOL_GENERATION) {
-		session_break(s,
-			"the image's agent speaks protocol generation %d, this postern %d: rebuild "
-			"the image",
-			hello->generation, PROTOCOL_GENERATION);
-		return;
-	}
-	memcpy(s->boot_id, hello->boot_id, sizeof(s->boot_id));
-	s->greetings++;
-	s->phase = hello->flags & HELLO_FROZEN ? FROZEN : OPEN;
-	s->forgot = false;
-	resume_operations(s, held);
-}
-
-/* A HELLO that can't be read is a torn one, which is no fault at all. */
-static void take_hello(struct session *s, struct bytes untrusted_body)
-{
-	static const uint8_t unasked[16];
-	struct msg_hello hello;
-
-	if (!get_hello(untrusted_body, &hello))
-		return;
-	if (!memcmp(hello.nonce, unasked, sizeof(unasked))) {
-		if (s->phase != GREETING)
-			start_anew(s);
-		greet(s);
-	} else if (s->phase != GREETING) {
-		return;
-	} else if (!memcmp(hello.nonce, s->nonce, sizeof(s->nonce)) &&
-		   !memcmp(hello.epoch, s->epoch, sizeof(s->epoch))) {
-		open_session(s, &hello);
-	} else {
-		/* It works through our older greetings: a new one now would never be the last. */
-		s->greet_at = clock_in(GREET_LATER_MS);
-		if (!memcmp(hello.epoch, s->epoch, sizeof(s->epoch)) && !(hello.flags & HELLO_HELD))
-			s->forgot = true;
-	}
 }
 
 static void take_frames(struct session *s)
@@ -165,7 +59,7 @@ static void take_frames(struct session *s)
 		const char *fault;
 
 		if (f.type == MSG_HELLO) {
-			take_hello(s, f.body);
+			greeting_take(s, f.body);
 			continue;
 		}
 		if (s->phase == GREETING || f.tag != s->tag)
@@ -238,7 +132,7 @@ static void session_ready(void *self, short events)
 	if (events & ~POLLOUT)
 		receive(s);
 	if (session_due(s) <= clock_ms())
-		greet(s);
+		session_greet(s);
 	if (s->source.fd >= 0)
 		session_flush(s);
 	inputs_call(s);
@@ -253,6 +147,7 @@ struct session *session_new(struct loop *loop, int fd)
 	s->greet_at = clock_ms();
 	s->next_id = 1;
 	random_fill(s->epoch, sizeof(s->epoch));
+	random_fill(s->nonce, sizeof(s->nonce));
 	s->source = (struct source){
 		.fd = fd,
 		.wants = session_wants,
@@ -292,7 +187,8 @@ void session_attach(struct session *s, int fd)
 	s->source.fd = fd;
 	s->detached[0] = 0;
 	s->forgot = false;
-	greet(s);
+	random_fill(s->nonce, sizeof(s->nonce));
+	session_greet(s);
 }
 
 void session_free(struct session *s)
@@ -354,7 +250,7 @@ unsigned session_greetings(const struct session *s)
 
 bool session_is_frozen(const struct session *s)
 {
-	return s->phase == FROZEN;
+	return session_is_open(s) && s->phase == FROZEN;
 }
 
 void session_boot_id(const struct session *s, uint8_t ret_id[16])

