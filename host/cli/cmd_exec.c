@@ -110,7 +110,7 @@ const struct cli_command cmd_exec = {
 	.name = "exec",
 	.args = "[-i IMAGE] [-t SECONDS] [-w DIR] [-e NAME=VALUE]… [-u USER] [--stdin] [--tty] -- "
 		"COMMAND [ARG…]",
-	.does = "Run one command as root in a new virtual machine that is gone afterwards",
+	.does = "Run one command in a new virtual machine that is gone afterwards",
 	.details =
 		"  -i IMAGE       the image to boot: mini (busybox, the default) or\n"
 		"                 server (Debian with systemd and nginx)\n"

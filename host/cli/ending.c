@@ -53,9 +53,8 @@ static int say_failed(const struct foreground_spec *spec, const struct command_r
 	case FAIL_DIRECTORY:
 		return say_no_directory(spec, r->text);
 	case FAIL_USER:
-		return ending_say(spec->who,
-			"-u %s: no such user in the guest (image %s); a number will do as well",
-			spec->user ? spec->user : "root", spec->image_name);
+		return ending_say(spec->who, "-u %s: %s in the guest (image %s)",
+			spec->user ? spec->user : "root", r->text, spec->image_name);
 	default:
 		return ending_say(
 			spec->who, "%s: can't be started in the guest: %s", spec->argv[0], r->text);

@@ -38,8 +38,8 @@ day() {
 		expect begun\r\n
 		send \x1a
 		expect Stopped
-		send kill %1; wait %1; echo "status $?"\r
-		expect status
+		send kill -KILL %1; wait %1; echo "status $?"\r
+		expect status 137\r\n
 		send stty raw -echo; echo "re""ady"; head -c 15 | cat -v; stty sane; echo\r
 		expect ready
 		send \x00\x03\x04\x1a\x1c\x11\x13\x1b[A\xff\x80\x1d~.
@@ -105,11 +105,10 @@ while_booting() {
 	printf '%s\n' 'expect starting a machine' 'send \x07' 'ends signal 2' | on_pty shell
 }
 
-# A guest that takes no keys and has filled the terminal's other end does not keep us.
+# A guest that stands still, with half a megabyte of keys to take, does not keep us.
 hung() {
-	ends_by "exit 125" 'send sh -c '\''trap "" INT; echo "be""gun"; kill -STOP $$'\''\r' 'expect begun' \
-		"send $(head -c 300000 /dev/zero | tr '\0' x)" 'send \x1d\x1d\x1d' \
-		'expect left by Ctrl-] three times'
+	ends_by "exit 125" 'run pkill -STOP -P $PID qemu-system' "send $(head -c 500000 /dev/zero | tr '\0' x)" \
+		'send \x1d\x1d\x1d' 'expect left by Ctrl-] three times'
 }
 
 no_terminal() {
@@ -139,5 +138,4 @@ ok "Ctrl-] three times" ends_by "exit 125" 'send \x1d\x1d\x1d' 'expect left by C
 ok "Ctrl-] at a guest that hangs" hung
 ok "the terminal hangs up" ends_by "signal 1" hang-up
 ok "a terminal that takes no output" ends_by "signal 15" 'send yes\r' 'expect y\r\ny\r\n' stall 'signal 15'
-ok "no machine is left" no_machine "$work"
 finish

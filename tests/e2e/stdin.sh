@@ -56,7 +56,8 @@ takes_some() {
 
 never_reads() {
 	local status=0 pid
-	into -- sh -c 'echo begun; exec sleep 1000' < <(yes) >"$work/out" &
+	timeout --foreground 300 "$POSTERN" exec --stdin -- sh -c 'echo begun; exec sleep 1000' \
+		< <(yes) >"$work/out" &
 	pid=$!
 	wait_line "$work/out" begun $pid
 	pkill -INT -P $pid postern
@@ -79,13 +80,13 @@ named() {
 }
 
 numbered() {
-	same "$(into -u 1234 -e HOME=/tmp -- sh -c 'id -u; echo "$HOME"' </dev/null)" $'1234\n/tmp'
+	same "$(into -u 65534 -e HOME=/tmp -- sh -c 'id -un; echo "$HOME"' </dev/null)" $'nobody\n/tmp'
 }
 
 unknown() {
 	local status=0
 	into -u nosuch -- true 2>"$work/err" </dev/null || status=$?
-	same "$status" 125 && has "$work/err" "postern exec: -u nosuch: "
+	same "$status" 125 && has "$work/err" "postern exec: -u nosuch: there is no such user in the guest (image mini)"
 }
 
 ok "100 MB arrive" large
