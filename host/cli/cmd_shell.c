@@ -66,9 +66,9 @@ static int run(int argc, char **argv)
 	spec.user = o.user;
 	if (isatty(STDIN_FILENO))
 		fprintf(stderr,
-			"postern shell: starting a machine from the image %s; exit or Ctrl-D "
-			"leaves "
-			"it, Ctrl-] three times at once ends it\n",
+			"postern shell: starting a machine from the image %s; leave it with exit "
+			"or "
+			"Ctrl-D, or end it with Ctrl-] three times within a second\n",
 			o.image);
 	code = foreground_run(&spec);
 	environment_release(&env);

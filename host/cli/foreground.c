@@ -154,9 +154,9 @@ static int code_of(struct foreground *f)
 /* The command had its last word, and left the cursor where it wants it. */
 static bool is_said(const struct foreground *f)
 {
-	enum command_end end = f->command ? command_result(f->command)->end : COMMAND_FAILED;
+	const struct command_result *r = f->command ? command_result(f->command) : NULL;
 
-	return end == COMMAND_EXITED || end == COMMAND_SIGNALLED;
+	return r && (r->end == COMMAND_EXITED || r->end == COMMAND_SIGNALLED) && !r->timed_out;
 }
 
 static int run_command(struct foreground *f, struct err *err)

@@ -17,7 +17,7 @@
  *   hang-up          it is gone, and with it the program's SIGHUP
  *   ends WITH        until the program ends: "exit N" or "signal N"
  *
- * In TEXT, \r \n \\ and \xHH stand for bytes. No step takes longer than two minutes.
+ * In TEXT, \r \n \\ and \xHH stand for bytes. No step takes longer than five minutes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-#define STEP_MS 120000
+#define STEP_MS 300000
 #define KEPT	65536 /* of what the terminal showed */
 
 struct onpty {

@@ -13,13 +13,13 @@ ulimit -c 0
 
 # on_pty ARG...: postern on a terminal; the steps come on standard input
 on_pty() {
-	timeout --kill-after=10 300 "$onpty" "$POSTERN" "$@"
+	timeout --kill-after=10 900 "$onpty" "$POSTERN" "$@"
 }
 
 # All of a working day in one machine.
 day() {
 	on_pty shell <<-'END'
-		expect postern shell: starting a machine from the image mini; exit or Ctrl-D leaves it
+		expect postern shell: starting a machine from the image mini; leave it with exit or Ctrl-D
 		raw
 		expect #
 		send echo "the answer is $((40 + 2)), on $TERM, in $PWD, $USER $LOGNAME $HOME"\r
