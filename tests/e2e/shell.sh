@@ -34,12 +34,15 @@ day() {
 		send \x03
 		send echo "status $?"\r
 		expect status 130\r\n
-		send sh -c 'echo "be""gun"; exec sleep 1000'\r
+		send sh -c 'trap "echo on""ward" CONT; echo "be""gun"; while :; do sleep 1; done'\r
 		expect begun\r\n
 		send \x1a
 		expect Stopped
-		send kill -KILL %1; wait %1; echo "status $?"\r
-		expect status 137\r\n
+		send fg\r
+		expect onward\r\n
+		send \x03
+		send echo "status $?"\r
+		expect status 130\r\n
 		send stty raw -echo; echo "re""ady"; head -c 15 | cat -v; stty sane; echo\r
 		expect ready
 		send \x00\x03\x04\x1a\x1c\x11\x13\x1b[A\xff\x80\x1d~.
