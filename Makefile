@@ -72,7 +72,8 @@ PAIR_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/pair/test_*.c
 PAIR_HELP  := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/pair/test_*.c),$(wildcard tests/pair/*.c)))
 UNIT_OBJ   := $(filter-out $(OBJ)/host/host/cli/main.o,$(HOST_OBJ))
 PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
-E2E_HELP   := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/e2e/*.c))
+E2E_HELP   := $(OBJ)/tests/e2e/talk
+ON_PTY     := $(OBJ)/tests/e2e/onpty
 TEST_CPP   := -Itests
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
 VM_HELP    := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/vm/test_*.c),$(wildcard tests/vm/*.c)))
@@ -98,6 +99,12 @@ $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tes
 
 $(VM_C_TESTS): $(VM_HELP)
 
+# A program that runs another on a terminal; no tests in it.
+$(ON_PTY): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(UNIT_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
 $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests/runner.o $(PAIR_HELP) $(PROTO_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
@@ -116,7 +123,7 @@ $(OBJ)/postern-agent: $(AGENT_OBJ)
 endif
 -include $(AGENT_OBJ:.o=.d)
 
--include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
+-include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
 -include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(VM_HELP:.o=.d)
 
 # Fuzz targets see host and protocol too. What crashed one is kept beside it.
@@ -168,7 +175,7 @@ check-fast: deps
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
 
 check: deps
-	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)
+	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
 		$(VM_TESTS)
 
