@@ -34,11 +34,11 @@ Q := @
 endif
 
 PROTOCOL := $(wildcard protocol/*.c)
-AGENT    := $(wildcard guest-agent/*.c)
+GUEST    := $(wildcard guest-agent/*.c)
 HOST     := $(wildcard host/*/*.c)
 
 HOST_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(HOST) $(PROTOCOL))
-GUEST_OBJ := $(patsubst %.c,$(BUILD)/guest/%.o,$(AGENT) $(PROTOCOL))
+GUEST_OBJ := $(patsubst %.c,$(BUILD)/guest/%.o,$(GUEST) $(PROTOCOL))
 
 .PHONY: all
 all: $(OBJ)/postern $(BUILD)/postern-agent
@@ -74,6 +74,8 @@ UNIT_OBJ   := $(filter-out $(OBJ)/host/host/cli/main.o,$(HOST_OBJ))
 PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
 E2E_HELP   := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/e2e/*.c))
 TEST_CPP   := -Itests
+CONFORM    := $(OBJ)/tests/conformance/conform
+CONFORM_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard tests/conformance/*.c))
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
 VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
@@ -103,8 +105,15 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 $(OBJ)/tests/pair/test_link: $(UNIT_OBJ)
 $(OBJ)/tests/pair/test_link: PAIR_LIBS := $(HOST_LIBS)
 
+# Scripts of bytes against any agent, and the bytes themselves against protocol/.
+$(CONFORM): $(CONFORM_OBJ) $(PROTO_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
+$(OBJ)/tests/unit/test_vectors: $(OBJ)/host/tests/conformance/text.o
+
 # The agent as a program of the host, so that the sanitizers see it.
-AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))
+AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(GUEST) $(PROTOCOL))
 ifneq ($(SANITIZE),)
 $(OBJ)/postern-agent: $(AGENT_OBJ)
 	@echo "  LINK  $@"
@@ -113,7 +122,7 @@ endif
 -include $(AGENT_OBJ:.o=.d)
 
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
--include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d)
+-include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(CONFORM_OBJ:.o=.d)
 
 # Fuzz targets see host and protocol too. What crashed one is kept beside it.
 TIME      ?= 60
@@ -143,7 +152,7 @@ fuzz: $(FUZZ)
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
 IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
 
-.PHONY: deps images demo check check-fast lint format format-check help
+.PHONY: deps images demo check check-fast conformance lint format format-check help
 deps:
 ifneq ($(DEPS),no)
 	$(Q)./deps.sh
@@ -160,12 +169,17 @@ demo: deps
 
 # Tests without a VM.
 check-fast: deps
-	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS)
-	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
+	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM)
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh
+
+# Any agent, which is started as `AGENT --fd 3`.
+conformance: AGENT ?= $(BUILD)/postern-agent
+conformance: $(CONFORM) $(BUILD)/postern-agent
+	$(Q)$(CONFORM) $(sort $(wildcard tests/conformance/[0-9]-*.vec)) -- $(AGENT) --fd 3
 
 check: deps
-	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)
-	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
+	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM) $(E2E_HELP) $(VM_C_TESTS)
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
 		$(VM_TESTS)
 
 lint:
@@ -186,6 +200,7 @@ help:
 	@echo 'make demo            three broken servers, untouched and repaired [MODEL=http://127.0.0.1:8080]'
 	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
+	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
 	@echo 'make images          the VM images, if their recipe changed'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
 	@echo 'make fuzz TIME=60    each decoder for that many seconds'
