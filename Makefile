@@ -124,29 +124,37 @@ endif
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
 -include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(CONFORM_OBJ:.o=.d)
 
-# Fuzz targets see host and protocol too. What crashed one is kept beside it.
+# Fuzz targets see host and protocol too; fuzz_agent sees the agent instead, in a made-up world. What
+# crashed one is kept beside it. TARGET=fuzz_X runs that one alone.
 TIME      ?= 60
-FUZZ      := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ      := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/$(or $(TARGET),fuzz_*).c))
 FUZZ_OBJ  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out host/cli/main.c,$(HOST)) $(PROTOCOL))
 FUZZ_FLAG := -std=c17 -O1 -g -fno-sanitize-recover=all
+FUZZ_SAN  := address,undefined
+WORLD_OBJ := $(patsubst %,$(BUILD)/fuzz/%.o,tests/fuzz/world $(addprefix guest-agent/,agent ending freeze \
+	kernfs operation operations pump report session terminal text vitals) $(PROTOCOL:.c=))
 
 $(BUILD)/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $< (fuzz)"
-	$(Q)clang $(CPPFLAGS) -Ihost $(FUZZ_FLAG) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+	$(Q)clang $(CPPFLAGS) -Ihost $(FUZZ_FLAG) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -c -o $@ $<
 
-$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o $(FUZZ_OBJ)
+$(BUILD)/fuzz/guest-agent/%.o: CPPFLAGS += $(foreach f,fork kill reboot socketpair waitpid,-D$(f)=fuzz_$(f))
+$(BUILD)/fuzz/tests/fuzz/fuzz_agent.o $(BUILD)/fuzz/tests/fuzz/world.o: CPPFLAGS += -Iguest-agent
+$(BUILD)/fuzz/fuzz_agent: $(WORLD_OBJ)
+
+$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o
 	@echo "  LINK  $@"
-	$(Q)clang $(FUZZ_FLAG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HOST_LIBS)
+	$(Q)clang $(FUZZ_FLAG) -fsanitize=fuzzer,$(FUZZ_SAN) -o $@ $^ $(HOST_LIBS)
+$(filter-out %/fuzz_agent,$(FUZZ)): $(FUZZ_OBJ)
 
--include $(FUZZ_OBJ:.o=.d) $(patsubst $(BUILD)/fuzz/%,$(BUILD)/fuzz/tests/fuzz/%.d,$(FUZZ))
+-include $(FUZZ_OBJ:.o=.d) $(WORLD_OBJ:.o=.d) $(patsubst $(BUILD)/fuzz/%,$(BUILD)/fuzz/tests/fuzz/%.d,$(FUZZ))
 
 .PHONY: fuzz
 fuzz: $(FUZZ)
-	$(Q)tests/fuzz/seeds $(BUILD)/fuzz
 	$(Q)set -e; for f in $(FUZZ); do mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
-			$$f.corpus; done
+			$$f.corpus tests/fuzz/corpus/$$(basename $$f); done
 
 # What people type. Each installs what is missing first; DEPS=no leaves that out.
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
