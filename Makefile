@@ -86,9 +86,10 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
 
-# The agent's transfers without the agent.
-$(OBJ)/tests/unit/test_transfer: $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard guest-agent/transfer*.c) \
-	guest-agent/beneath.c guest-agent/kernfs.c)
+# Parts of the agent that need no agent around them.
+$(OBJ)/tests/unit/test_transfer $(OBJ)/tests/unit/test_subject: $(patsubst %.c,$(OBJ)/host/%.o, \
+	$(wildcard guest-agent/transfer_*.c guest-agent/subject*.c) guest-agent/beneath.c guest-agent/kernfs.c)
+$(OBJ)/host/tests/unit/test_transfer.o $(OBJ)/host/tests/unit/test_subject.o: CPPFLAGS += -Iguest-agent
 
 # Tests with real VMs, and programs that scripts of tests/e2e run.
 $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
@@ -102,8 +103,8 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(PAIR_LIBS)
 
 # The host's own end of the channel against the agent.
-$(OBJ)/tests/pair/test_link: $(UNIT_OBJ)
-$(OBJ)/tests/pair/test_link: PAIR_LIBS := $(HOST_LIBS)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
 
 # Scripts of bytes against any agent, and the bytes themselves against protocol/.
 $(CONFORM): $(CONFORM_OBJ) $(PROTO_OBJ)

@@ -48,7 +48,6 @@ static _Noreturn void tell(int socket, bool done, const struct transfer_result *
 		.kind = FAIL_FILE,
 		.error = result->error,
 		.entries = result->entries,
-		.bytes = result->bytes,
 	};
 	struct text text = text_in(report.text, sizeof(report.text));
 

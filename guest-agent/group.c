@@ -157,26 +157,16 @@ static uint32_t each_in_cgroup(const struct group *group, struct visit *visit)
 	return visit->count;
 }
 
-/* State and session of a process: "PID (COMM) STATE PPID PGRP SESSION"; COMM may hold anything. */
+/* Lives, in that session. Its state stands behind its name, which may hold anything. */
 static bool in_session(pid_t pid, pid_t session)
 {
 	char text[512];
-	const char *at;
-	uint64_t of;
+	const char *state;
 
-	if (!read_of(pid, "/stat", text, sizeof(text)))
+	if (getsid(pid) != session || !read_of(pid, "/stat", text, sizeof(text)))
 		return false;
-	at = strrchr(text, ')');
-	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
-		return false;
-	/* The session stands behind four blanks. */
-	for (int blanks = 0; blanks < 4; blanks++) {
-		at = strchr(at + 1, ' ');
-		if (!at)
-			return false;
-	}
-	at++;
-	return text_number(&at, &of) && of == (uint64_t)session;
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && state[2] != 'Z' && state[2] != 'X';
 }
 
 static uint32_t each_in_session(const struct group *group, struct visit *visit)

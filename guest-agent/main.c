@@ -9,6 +9,7 @@
 #include "agent.h"
 #include "service.h"
 #include "stage.h"
+#include "subject.h"
 #include "text.h"
 
 #define CHANNEL 3
@@ -42,6 +43,8 @@ int main(int argc, char **argv, char **envp)
 	const char *number;
 	uint64_t fd;
 
+	if (subject_is(argv[0]))
+		return subject_main(argc, argv);
 	if (argc == 1 && argv[0][0] == STAGE_MARK)
 		stage_serve();
 	if (getpid() == 1)

@@ -113,10 +113,12 @@ static void close_streams(struct operation *o)
 
 void operation_stop(struct operation *o, enum exit_flag why)
 {
+	/* Who cancels wants to be told. */
+	if (why == EXIT_CANCELLED)
+		o->held = false;
 	if (o->ended || (o->flags & why))
 		return;
 	o->flags |= (uint16_t)why;
-	o->held = false;
 	o->deadline = 0;
 	if (!is_command(o)) {
 		/* It notices, and leaves nothing half done. */
@@ -293,8 +295,10 @@ static bool settled(struct operation *o)
 {
 	if (!o->reaped || o->failed || o->report >= 0)
 		return false;
-	if (!is_command(o))
-		return o->out[0].fd < 0 && (o->kind == MSG_PUT || !o->flags);
+	if (o->kind == MSG_PUT)
+		return o->in.eof || o->flags;
+	if (o->kind == MSG_GET)
+		return o->out[0].fd < 0 && !o->flags;
 	for (int i = 0; i < 2; i++) {
 		/* Who cancels without granting credit does not want the rest. */
 		if (!output_drained(&o->out[i]) &&
@@ -340,7 +344,8 @@ static void say_result(struct operation *o, struct session *s)
 	if (is_command(o))
 		put_exit(&w, &o->result);
 	else
-		put_done(&w, &(struct msg_done){ o->said.entries, o->said.bytes });
+		put_done(&w, &(struct msg_done){ o->said.entries,
+				     o->kind == MSG_GET ? o->out[0].sent : o->in.came });
 	session_send(s, is_command(o) ? MSG_EXIT : MSG_DONE, stream,
 		bytes_of(body, (size_t)(w.at - body)));
 }

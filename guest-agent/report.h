@@ -20,9 +20,9 @@ enum report_about {
 struct report {
 	enum report_about about;
 	enum fail_kind kind;
-	int error;		 /* errno */
-	uint64_t entries, bytes; /* of a transfer */
-	char text[TEXT_MAX];	 /* why it failed; empty: what errno says */
+	int error;	     /* errno */
+	uint64_t entries;    /* of a transfer */
+	char text[TEXT_MAX]; /* why it failed; empty: what errno says */
 };
 
 /* Two ends that close at exec; ours does not block. False with errno. */

@@ -60,6 +60,7 @@ static bool flush(struct sender *s)
 			return transfer_fail(
 				s->result, errno, s->top, bytes_of("", 0), "its receiver is gone");
 	}
+	s->result->bytes += s->held;
 	s->held = 0;
 	return true;
 }
@@ -95,7 +96,6 @@ static bool send_extent(struct sender *s, uint64_t offset, size_t len)
 	const struct tree_extent m = { offset, bytes_of(s->data, len) };
 	struct writer w;
 
-	s->result->bytes += len;
 	if (s->manifest)
 		return true;
 	if (!begin(s, &w))

@@ -263,6 +263,7 @@ static bool take_stream(struct taker *t, int fd)
 
 		if (n < 0 && errno != EINTR)
 			return failed(t, errno);
+		t->result->bytes += data.len;
 		while (data.len && tree_next(&t->reader, &data, &item))
 			if (!take_item(t, &item))
 				return false;
@@ -327,7 +328,6 @@ bool transfer_take(int fd, const char *path, struct transfer_result *ret_result)
 	umask(0);
 	ok = ok && take_stream(&t, fd);
 	ret_result->entries = t.reader.entries;
-	ret_result->bytes = t.reader.bytes;
 	release(&t);
 	return ok;
 }

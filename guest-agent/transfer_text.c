@@ -13,10 +13,13 @@ static size_t add(char *text, size_t len, struct bytes b)
 	return len;
 }
 
-/* The last `room` bytes of b. */
+/* At most the last `room` bytes of b. */
 static struct bytes tail(struct bytes b, size_t room)
 {
-	return b.len > room ? bytes_of(b.data + (b.len - room), room) : b;
+	size_t cut = b.len > room ? b.len - room : 0;
+
+	cut += cut && room && b.data[cut] == '/';
+	return bytes_of(b.data + cut, b.len - cut);
 }
 
 bool transfer_fail(struct transfer_result *result, int error, const char *top, struct bytes rest,
@@ -34,7 +37,7 @@ bool transfer_fail(struct transfer_result *result, int error, const char *top, s
 		len = add(result->text, len, bytes_str("..."));
 	}
 	len = add(result->text, len, first);
-	if (rest.len && (!first.len || first.data[first.len - 1] != '/'))
+	if (rest.len && first.len && first.data[first.len - 1] != '/')
 		len = add(result->text, len, bytes_str("/"));
 	len = add(result->text, len, rest);
 	len = add(result->text, len, bytes_str(": "));
