@@ -77,6 +77,7 @@ TEST_CPP   := -Itests
 CONFORM    := $(OBJ)/tests/conformance/conform
 CONFORM_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard tests/conformance/*.c))
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
+VM_HELP    := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/vm/test_*.c),$(wildcard tests/vm/*.c)))
 VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
@@ -96,6 +97,8 @@ $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tes
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
+$(VM_C_TESTS): $(VM_HELP)
 
 $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests/runner.o $(PAIR_HELP) $(PROTO_OBJ)
 	@mkdir -p $(@D)
@@ -123,7 +126,7 @@ endif
 -include $(AGENT_OBJ:.o=.d)
 
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
--include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(CONFORM_OBJ:.o=.d)
+-include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(CONFORM_OBJ:.o=.d) $(VM_HELP:.o=.d)
 
 # Fuzz targets see host and protocol too; fuzz_agent sees the agent instead, in a made-up world. What
 # crashed one is kept beside it. TARGET=fuzz_X runs that one alone.
@@ -161,7 +164,7 @@ fuzz: $(FUZZ)
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
 IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
 
-.PHONY: deps images demo check check-fast conformance lint format format-check help
+.PHONY: deps images demo check check-long check-fast conformance lint format format-check help
 deps:
 ifneq ($(DEPS),no)
 	$(Q)./deps.sh
@@ -191,6 +194,12 @@ check: deps
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
 		$(VM_TESTS)
 
+# The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
+ROUNDS ?= 10
+check-long: deps
+	$(Q)$(MAKE) --no-print-directory all images $(VM_C_TESTS)
+	$(Q)ROUNDS=$(ROUNDS) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS)
+
 lint:
 	$(Q)./deps.sh check
 	$(Q)$(MAKE) --no-print-directory all DEVELOPER=1
@@ -208,6 +217,7 @@ help:
 	@echo 'make                 the host program and the guest agent, in $(BUILD)/'
 	@echo 'make demo            three broken servers, untouched and repaired [MODEL=http://127.0.0.1:8080]'
 	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
+	@echo 'make check-long      the channel in VMs for long [ROUNDS=10 SEED=number]'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
 	@echo 'make images          the VM images, if their recipe changed'

@@ -7,6 +7,9 @@
 
 #include "base/xalloc.h"
 
+/* What waits, and behind it what was sent and may have to be sent again. */
+#define INPUT_ROOM (STREAM_WINDOW + INPUT_BUFFER)
+
 void input_borrow(struct input *in, const void *data, size_t len)
 {
 	in->open = in->end = true;
@@ -18,7 +21,7 @@ void input_stream(struct input *in, void (*wanted)(void *self))
 {
 	in->open = in->wants_room = true;
 	in->wanted = wanted;
-	in->next = in->buffer = xcalloc(1, INPUT_BUFFER);
+	in->next = in->buffer = xcalloc(1, INPUT_ROOM);
 }
 
 void input_release(struct input *in)
@@ -30,15 +33,26 @@ void input_release(struct input *in)
 	in->gone = in->end_sent = true;
 }
 
+/* What the guest has paid for is never asked for again. */
+static void forget_paid(struct input *in)
+{
+	size_t kept = (size_t)(in->next - in->buffer), unpaid = STREAM_WINDOW - in->to_send;
+
+	if (kept <= unpaid)
+		return;
+	memmove(in->buffer, in->next - unpaid, unpaid + in->len);
+	in->next = in->buffer + unpaid;
+}
+
 size_t input_add(struct input *in, const void *data, size_t len)
 {
-	size_t room = INPUT_BUFFER - in->len, n = len < room ? len : room;
+	size_t room = in->len < INPUT_BUFFER ? INPUT_BUFFER - in->len : 0;
+	size_t n = len < room ? len : room;
 
-	if (in->len)
-		memmove(in->buffer, in->next, in->len);
+	if ((size_t)(in->next - in->buffer) + in->len + n > INPUT_ROOM)
+		forget_paid(in);
 	if (n)
-		memcpy(in->buffer + in->len, data, n);
-	in->next = in->buffer;
+		memcpy(in->buffer + (in->next - in->buffer) + in->len, data, n);
 	in->len += n;
 	in->wants_room = n < len;
 	return n;
@@ -66,13 +80,11 @@ size_t input_next(struct input *in, uint8_t *space)
 	return n;
 }
 
-uint64_t input_rewind(struct input *in, uint64_t arrived, uint32_t credit)
+void input_rewind(struct input *in, uint64_t arrived, uint32_t credit)
 {
-	uint64_t back = in->sent - arrived, lost = 0;
+	uint64_t back = in->sent - arrived;
 
-	if (in->buffer) {
-		lost = back;
-	} else if (back && !in->gone) {
+	if (!in->gone) {
 		in->next -= back;
 		in->len += back;
 	}
@@ -80,13 +92,11 @@ uint64_t input_rewind(struct input *in, uint64_t arrived, uint32_t credit)
 	in->to_send = credit;
 	/* Nobody knows whether the end arrived: it is said again. */
 	in->end_sent = in->gone;
-	return lost;
 }
 
 static bool has_room(const struct command *c)
 {
-	return c->input.wants_room && c->input.wanted &&
-	       INPUT_BUFFER - c->input.len >= INPUT_BUFFER / 2;
+	return c->input.wants_room && c->input.wanted && c->input.len <= INPUT_BUFFER / 2;
 }
 
 static struct command *find_hungry(const struct session *s)

@@ -25,7 +25,7 @@
 /* The body of an opener (EXEC, PUT, GET): it must fit into the empty queue of control frames. */
 #define OPENER_MAX (CONTROL_QUEUE - FRAME_HEADER)
 
-/* Input that waits for one operation with stream_input. */
+/* Input that waits for one operation with stream_input, at most. */
 #define INPUT_BUFFER 65536
 #define SIGNALS	     64
 #define NONCE_FRESH  8
@@ -48,16 +48,16 @@ struct output {
 
 /* What goes to the operation: a piece of the caller's memory, or what it gives by and by. */
 struct input {
-	bool open;	  /* the guest takes input at all */
-	bool end;	  /* nothing comes after what waits */
-	bool end_sent;	  /* nothing is to be sent any more */
-	bool gone;	  /* whose input it was has forgotten it */
-	bool wants_room;  /* its giver is told when there is room */
-	uint64_t sent;	  /* bytes, ever; those that got lost and can't be sent again not counted */
-	uint32_t to_send; /* credit */
+	bool open;	     /* the guest takes input at all */
+	bool end;	     /* nothing comes after what waits */
+	bool end_sent;	     /* nothing is to be sent any more */
+	bool gone;	     /* whose input it was has forgotten it */
+	bool wants_room;     /* its giver is told when there is room */
+	uint64_t sent;	     /* bytes, ever; those that got lost not counted */
+	uint32_t to_send;    /* credit */
 	const uint8_t *next; /* what waits */
 	size_t len;
-	uint8_t *buffer;	/* owned, INPUT_BUFFER bytes. NULL: the caller's memory */
+	uint8_t *buffer; /* owned, what waits and what went last. NULL: the caller's memory */
 	void (*wanted)(void *); /* with `self` of the command */
 };
 
@@ -185,9 +185,8 @@ bool input_waits(const struct input *in);
 size_t input_next(struct input *in, uint8_t *space);
 /* Calls those who wait for room. */
 void inputs_call(struct session *s);
-/* The guest has had that many bytes and takes that many more: what came between is sent again, or
- * lost. Returns how much is lost. */
-uint64_t input_rewind(struct input *in, uint64_t arrived, uint32_t credit);
+/* The guest has had that many bytes and takes that many more: what got lost is sent again. */
+void input_rewind(struct input *in, uint64_t arrived, uint32_t credit);
 
 /* resume.c */
 /* The guest has answered after the channel was attached again. held: it knew the epoch. */

@@ -67,7 +67,7 @@ static void start_over(struct command *c)
 	for (int i = 0; i < 2; i++)
 		c->output[i] = (struct output){ .credit = credit_new() };
 	c->state = UNSENT;
-	c->result.input_lost += input_rewind(&c->input, 0, STREAM_WINDOW);
+	input_rewind(&c->input, 0, STREAM_WINDOW);
 }
 
 static const char *check_output(const struct output *o, uint64_t total)
@@ -110,7 +110,7 @@ static const char *go_on(struct command *c, const struct msg_status *m)
 		return fault;
 	take_output_total(c, &c->output[0], m->stdout_bytes);
 	take_output_total(c, &c->output[1], m->stderr_bytes);
-	c->result.input_lost += input_rewind(&c->input, m->stdin_bytes, m->stdin_credit);
+	input_rewind(&c->input, m->stdin_bytes, m->stdin_credit);
 	if (c->state != STARTED)
 		c->unsure = true;
 	c->state = STARTED;

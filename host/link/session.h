@@ -95,7 +95,7 @@ struct command_result {
 	bool timed_out, cancelled;
 	uint64_t stdout_bytes, stderr_bytes; /* that came */
 	uint64_t stdout_cut, stderr_cut;     /* beyond output_max: read and dropped by the guest */
-	uint64_t output_lost, input_lost;    /* while the channel was attached again */
+	uint64_t output_lost;		     /* while the channel was attached again */
 	uint32_t left_behind;		     /* processes of it that still run */
 	unsigned listed;		     /* so many of them are named */
 	struct {

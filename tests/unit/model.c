@@ -109,16 +109,15 @@ static void take_exec(struct model *m, uint32_t id, struct model_command *c, str
 	MODEL_SAY(m, STARTED, started, stream_of(id, PART_CONTROL), .pid = id);
 }
 
-/* Input goes on where the last ended, but for what the host says is lost. */
+/* Input goes on where the last ended. */
 static void take_data(struct model *m, uint32_t id, struct model_command *c, const struct frame *f)
 {
 	size_t len = f->body.len;
-	uint64_t pos = c->arrived + (c->host ? c->host->result.input_lost : 0);
 
 	HOLDS(m, c->has_input && (!c->end_of_input || !len));
 	HOLDS(m, credit_spend(&c->in, len));
 	/* Of a forgotten command nobody knows how much is lost. */
-	HOLDS(m, !c->host || !memcmp(f->body.data, model_pattern(id, PART_STDIN, pos), len));
+	HOLDS(m, !c->host || !memcmp(f->body.data, model_pattern(id, PART_STDIN, c->arrived), len));
 	c->arrived += len;
 	c->buffered += len;
 	c->end_of_input |= (f->flags & FRAME_EOF) != 0;
