@@ -35,7 +35,7 @@ static struct host {
 	struct {
 		bool begun;
 		uint64_t may_come[2]; /* of its outputs */
-		uint64_t may_go;      /* of its input */
+		int64_t may_go;	      /* of its input; less than nothing breaks the rules */
 		bool asked;	      /* by QUERY: may_go is not known exactly */
 	} ops[IDS];
 } host;
@@ -185,8 +185,7 @@ static void count(unsigned type, uint32_t stream, struct bytes body)
 		host.ops[id].may_come[1] += query.stderr_credit;
 		host.ops[id].asked = true;
 	} else if (type == MSG_DATA) {
-		host.ops[id].may_go -=
-			body.len < host.ops[id].may_go ? body.len : host.ops[id].may_go;
+		host.ops[id].may_go -= (int64_t)body.len;
 	}
 }
 
