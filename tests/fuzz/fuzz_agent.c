@@ -92,6 +92,17 @@ DECODES(healed)
 DECODES(pong)
 DECODES(status)
 
+/* The operation is over, unless the id was taken by another that goes on. */
+static void on_failed(const struct frame *f)
+{
+	uint32_t id = stream_id(f->stream);
+	struct msg_failed m;
+
+	assert(get_failed(f->body, &m) && id < IDS);
+	host.ops[id].begun = m.kind == FAIL_BUSY;
+	host.ops[id].asked = m.kind == FAIL_BUSY;
+}
+
 static bool (*const decodes[])(struct bytes body) = {
 	[MSG_STARTED] = decodes_started,
 	[MSG_FAILED] = decodes_failed,
@@ -119,8 +130,8 @@ static void on_frame(const struct frame *f)
 		on_credit(f);
 	else
 		assert(decodes[f->type](f->body));
-	if (f->type == MSG_FAILED && stream_id(f->stream) < IDS)
-		host.ops[stream_id(f->stream)].begun = false;
+	if (f->type == MSG_FAILED)
+		on_failed(f);
 }
 
 /* Takes what the agent said. */
