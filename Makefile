@@ -222,7 +222,7 @@ help:
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
 	@echo 'make images          the VM images, if their recipe changed'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
-	@echo 'make fuzz TIME=60    each decoder for that many seconds'
+	@echo 'make fuzz TIME=60    decoders and both sides of a session, so many seconds each [TARGET=fuzz_agent]'
 
 .PHONY: clean
 clean:
