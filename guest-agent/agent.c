@@ -36,6 +36,7 @@ static struct agent {
 	struct ending ending;
 	int signals, ready;
 	bool attached; /* there is a session: nonce and epoch are of the host */
+	bool known;    /* a frame of a session with this epoch came: the host read our answer */
 	uint8_t nonce[16], epoch[16], boot_id[16];
 	uint16_t flags; /* enum hello_flag, of the answer to the last HELLO */
 	uint64_t greet_at;
@@ -75,7 +76,8 @@ static void end_session(void)
 /* A new session, of the same epoch or another. A freeze outlives either. */
 static void begin_session(const struct msg_hello *m)
 {
-	const bool held = agent.attached && !memcmp(m->epoch, agent.epoch, sizeof(m->epoch));
+	const bool held =
+		agent.attached && agent.known && !memcmp(m->epoch, agent.epoch, sizeof(m->epoch));
 	const bool frozen = freeze_inherit(&agent.freeze);
 
 	if (held)
@@ -84,6 +86,7 @@ static void begin_session(const struct msg_hello *m)
 		operations_clear(&agent.ops);
 	session_clear(&agent.session);
 	agent.attached = true;
+	agent.known = held;
 	agent.flags = (held ? HELLO_HELD : 0) | (frozen ? HELLO_FROZEN : 0);
 	memcpy(agent.nonce, m->nonce, sizeof(m->nonce));
 	memcpy(agent.epoch, m->epoch, sizeof(m->epoch));
@@ -193,6 +196,7 @@ static void dispatch(const struct frame *f)
 
 	if (f->type != MSG_HELLO && (s->phase == GREETING || f->tag != s->tag))
 		return; /* of another session */
+	agent.known |= f->type != MSG_HELLO;
 	if (!message_known(f->type))
 		return;
 	if (!message_legal(f->type, FROM_HOST, s->phase) || !handle(f))

@@ -29,17 +29,29 @@ void freeze_init(struct freeze *fz)
 	*fz = (struct freeze){ .fd = -1 };
 }
 
+/* Closes all descriptors from 3 on but these two. */
+static void keep_only(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if (low > 3)
+		(void)syscall(SYS_close_range, 3, low - 1, 0);
+	if (high > low + 1)
+		(void)syscall(SYS_close_range, low + 1, high - 1, 0);
+	(void)syscall(SYS_close_range, high + 1, ~0u, 0);
+}
+
 static _Noreturn void hold(int fd, uint32_t deadline_ms)
 {
 	struct pollfd told = { .fd = fd, .events = POLLIN };
 	int root, error = 0;
 
-	/* It may live long, and must not keep the pipes of commands open. */
-	(void)dup2(fd, 3);
-	(void)syscall(SYS_close_range, 4, ~0u, 0);
-	fd = told.fd = 3;
 	root = child_enter_system() ? open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (root < 0 || control(root, FREEZE_ROOT) < 0)
+	if (root < 0)
+		error = errno;
+	else
+		keep_only(fd, root); /* it may live long: others' pipes must end without it */
+	if (!error && control(root, FREEZE_ROOT) < 0)
 		error = errno;
 	(void)!write(fd, &error, sizeof(error));
 	if (error)

@@ -19,9 +19,9 @@ static uint8_t *make_stream(unsigned mode, const uint8_t *data, size_t len, size
 	const struct tree_entry entry = {
 		.type = TREE_FILE, .mode = mode, .mtime_s = time(NULL), .size = len
 	};
-	size_t extents = len / TREE_EXTENT_MAX + 1, size = ENTRY_MAX + len +
-							   extents * (TREE_HEADER + 8) +
-							   2 * TREE_HEADER + SHA256_SIZE + 8;
+	size_t extents = len / TREE_EXTENT_MAX + 1,
+	       size = ENTRY_MAX + len + extents * (TREE_HEADER + 8) + (size_t)2 * TREE_HEADER +
+		      SHA256_SIZE + 8;
 	uint8_t *stream = xcalloc(1, size), hash[SHA256_SIZE];
 	struct writer w = writer_of(stream, size);
 	struct sha256 sum;

@@ -221,18 +221,24 @@ TEST(deadline_of_a_silent_command)
 
 TEST(kill_after_grace)
 {
-	const char *const argv[] = { "sh", "-c",
-		"trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & wait; while :; do sleep "
-		"1; done",
-		NULL };
+	struct msg_exit m;
 
 	peer_open(&p);
-	peer_exec(&p, 1, 0, 50, 100, NULL, argv, env);
-	peer_expect(&p, MSG_STARTED, stream_of(1, PART_CONTROL));
-	peer_collect(&p, 1, &o);
-	CHECK_INT(o.exit.flags, EXIT_TIMED_OUT | EXIT_SIGNALLED);
-	CHECK_INT(o.exit.value, 9);
-	CHECK_INT(o.exit.left_behind, 0);
+	peer_shell(&p, 1, 0,
+		"trap '' TERM; (echo up; while :; do sleep 1; done) & while :; do sleep 1; done");
+	CHECK_INT(peer_expect(&p, MSG_DATA, stream_of(1, PART_STDOUT)).body.len, 3);
+	peer_tell(&p, MSG_CANCEL, 1);
+	for (;;) {
+		struct frame f = peer_next(&p);
+
+		if (f.type != MSG_EXIT)
+			continue;
+		CHECK(get_exit(f.body, &m));
+		break;
+	}
+	CHECK_INT(m.flags, EXIT_CANCELLED | EXIT_SIGNALLED);
+	CHECK_INT(m.value, 9);
+	CHECK_INT(m.left_behind, 0);
 	peer_stop(&p);
 }
 

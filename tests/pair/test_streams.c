@@ -316,7 +316,8 @@ TEST_WITHIN(output_of_1_gib, 300)
 			grant(f.stream, (uint32_t)f.body.len);
 	}
 	CHECK(got == size && m.stdout_bytes == size);
-	CHECK(agent_rss() <= before + 64);
+	if (!strstr(getenv("POSTERN_AGENT") ? getenv("POSTERN_AGENT") : "", "sanitize"))
+		CHECK(agent_rss() <= before + 64);
 	peer_stop(&p);
 }
 

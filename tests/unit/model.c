@@ -181,7 +181,7 @@ static void take_frame(struct model *m, const struct frame *f)
 	else if (f->type == MSG_CANCEL)
 		c->cancelled = true;
 	else
-		HOLDS(m, !"a message that no command of this test needs");
+		model_check(m, false, "a message that no command of this test needs");
 }
 
 void model_read(struct model *m, size_t max)

@@ -14,7 +14,7 @@
 #include "base/loop.h"
 #include "test.h"
 
-#define SCHEDULES 3000
+#define SCHEDULES 2000
 #define STEPS	  300
 #define PATIENCE  20000 /* turns in which all must end */
 
