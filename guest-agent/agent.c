@@ -9,6 +9,7 @@
  */
 #include "agent.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -187,6 +188,7 @@ static bool handle(const struct frame *f)
 {
 	if (f->type < sizeof(handlers) / sizeof(*handlers) && handlers[f->type])
 		return handlers[f->type](f);
+	assert(operation_handlers[f->type]); /* all other messages are the guest's */
 	return operation_handlers[f->type](&agent.ops, &agent.session, f);
 }
 
