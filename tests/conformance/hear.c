@@ -194,7 +194,8 @@ bool do_greeting(struct play *p, const char *at)
 		greets = w->type == HELLO && !memcmp(w->body.data + 6, none, sizeof(none));
 		channel_drop(&p->channel);
 		if (greets) {
-			p->channel.open = false;
+			p->channel.open = p->answered = false;
+			p->given_up++;
 			return true;
 		}
 	}

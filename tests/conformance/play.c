@@ -2,38 +2,35 @@
 /* Sessions, loops, and which word is which statement. */
 #include "play.h"
 
+#include <stdio.h>
 #include <sys/random.h>
 
 #include "statements.h"
 
 /* Draws a nonce. Only what is said from now on counts. */
-static bool new_session(struct play *p)
+static bool new_session(struct play *p, char epoch)
 {
 	struct channel *c = &p->channel;
-	bool known = !memcmp(p->epoch, p->names->epoch, sizeof(p->epoch));
 
+	memset(p->names->epoch, epoch, sizeof(p->names->epoch));
+	p->names->epoch[0] = p->given_up;
+	p->answered = p->answered && !memcmp(p->epoch, p->names->epoch, sizeof(p->epoch));
+	memcpy(p->epoch, p->names->epoch, sizeof(p->epoch));
 	if (getrandom(c->nonce, sizeof(c->nonce), 0) != sizeof(c->nonce))
 		return err_errno(p->err, "getrandom");
 	memcpy(p->names->nonce, c->nonce, sizeof(c->nonce));
-	memcpy(p->epoch, p->names->epoch, sizeof(p->epoch));
 	c->open = false;
-	channel_forget(c, !known);
+	channel_forget(c, !p->answered);
 	return true;
 }
 
-/* hello EPOCH [new|held]: a session; what came before the answer is dropped. */
-static bool do_hello(struct play *p, const char *at)
+/* The answer to our HELLO comes next. */
+static bool await_answer(struct play *p, uint16_t *ret_flags)
 {
 	static const char answer[] = "u16=2 u32=* {nonce} {epoch} any=16 ...";
 	struct waiting *w;
 	size_t differs;
-	uint16_t flags;
 
-	at = skip_blanks(at);
-	memset(p->names->epoch, *at, sizeof(p->names->epoch));
-	if (!new_session(p) ||
-		!do_send(p, "HELLO 0 u16=2 u32=0 {nonce} {epoch} zeros=16 u16=0 {crc=56}"))
-		return false;
 	for (;; channel_drop(&p->channel)) {
 		w = channel_next(&p->channel, p->err);
 		if (!w || !read_text(p, answer, bytes_of(NULL, 0)))
@@ -41,9 +38,26 @@ static bool do_hello(struct play *p, const char *at)
 		if (w->type == HELLO && text_matches(&p->text, w->body, &differs))
 			break;
 	}
-	flags = (uint16_t)(w->body.data[54] << 8 | w->body.data[55]);
+	*ret_flags = (uint16_t)(w->body.data[54] << 8 | w->body.data[55]);
 	channel_drop(&p->channel);
-	p->channel.open = true;
+	p->channel.open = p->answered = true;
+	return true;
+}
+
+/* hello EPOCH [claim] [new|held]: a session; what came before the answer is dropped. */
+static bool do_hello(struct play *p, const char *at)
+{
+	char line[80];
+	uint16_t flags;
+
+	at = skip_blanks(at);
+	if (!new_session(p, *at))
+		return false;
+	(void)snprintf(line, sizeof(line),
+		"HELLO 0 u16=2 u32=0 {nonce} {epoch} zeros=16 u16=%d {crc=56}",
+		p->answered || strstr(at, "claim"));
+	if (!do_send(p, line) || !await_answer(p, &flags))
+		return false;
 	if (strstr(at, "held") && flags != 1)
 		return err_set(p->err, ERR_PEER, "the answer has flags %u, want held", flags);
 	return !strstr(at, "new") || !flags ||

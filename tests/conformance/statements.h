@@ -11,6 +11,8 @@ struct play {
 	struct text_names *names;
 	struct channel channel;
 	uint8_t epoch[16]; /* of the last HELLO */
+	bool answered;	   /* there was an answer in it */
+	uint8_t given_up;  /* how often the agent did: epochs are others then */
 	bool skipped;	   /* the agent can't do what the rest is about */
 	uint64_t pings;
 	struct text text;

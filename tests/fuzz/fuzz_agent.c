@@ -226,9 +226,9 @@ static void say_frame(unsigned type, uint32_t stream, unsigned flags, struct byt
 	} while (0)
 
 /* A session, of the same epoch or a new one. */
-static void say_hello(bool anew)
+static void say_hello(bool anew, uint16_t flags)
 {
-	struct msg_hello m = { .generation = PROTOCOL_GENERATION };
+	struct msg_hello m = { .generation = PROTOCOL_GENERATION, .flags = flags };
 	uint8_t body[HELLO_BODY];
 	struct writer w = writer_of(body, sizeof(body));
 
@@ -377,7 +377,7 @@ static void do_torn(struct reader *r)
 		&(struct frame){
 			.type = MSG_PING, .tag = session_tag(host.nonce), .body = { frame, 8 } });
 	say(frame, get_u8(r) % sizeof(frame));
-	say_hello(false);
+	say_hello(false, HELLO_HELD);
 }
 
 static void do_raw(struct reader *r)
@@ -389,7 +389,9 @@ static void do_raw(struct reader *r)
 
 static void do_hello(struct reader *r)
 {
-	say_hello(get_u8(r) & 1);
+	unsigned what = get_u8(r);
+
+	say_hello(what & 1, what >> 1 & HELLO_HELD);
 }
 
 static void do_time(struct reader *r)
@@ -427,7 +429,7 @@ static void finish(void)
 	world_time += 1u << 31;
 	for (int i = 0; i < 8; i++)
 		turn();
-	say_hello(true);
+	say_hello(true, 0);
 	for (int i = 0; i < 8 && !host.open; i++)
 		turn();
 	assert(host.open);
