@@ -34,11 +34,11 @@ Q := @
 endif
 
 PROTOCOL := $(wildcard protocol/*.c)
-AGENT    := $(wildcard guest-agent/*.c)
+GUEST    := $(wildcard guest-agent/*.c)
 HOST     := $(wildcard host/*/*.c)
 
 HOST_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(HOST) $(PROTOCOL))
-GUEST_OBJ := $(patsubst %.c,$(BUILD)/guest/%.o,$(AGENT) $(PROTOCOL))
+GUEST_OBJ := $(patsubst %.c,$(BUILD)/guest/%.o,$(GUEST) $(PROTOCOL))
 
 .PHONY: all
 all: $(OBJ)/postern $(BUILD)/postern-agent
@@ -75,6 +75,8 @@ PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
 E2E_HELP   := $(OBJ)/tests/e2e/talk
 ON_PTY     := $(OBJ)/tests/e2e/onpty
 TEST_CPP   := -Itests
+CONFORM    := $(OBJ)/tests/conformance/conform
+CONFORM_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard tests/conformance/*.c))
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
 VM_HELP    := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/vm/test_*.c),$(wildcard tests/vm/*.c)))
 VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
@@ -114,8 +116,15 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 $(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
 $(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
 
+# Scripts of bytes against any agent, and the bytes themselves against protocol/.
+$(CONFORM): $(CONFORM_OBJ) $(PROTO_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
+$(OBJ)/tests/unit/test_vectors: $(OBJ)/host/tests/conformance/text.o
+
 # The agent as a program of the host, so that the sanitizers see it.
-AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))
+AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(GUEST) $(PROTOCOL))
 ifneq ($(SANITIZE),)
 $(OBJ)/postern-agent: $(AGENT_OBJ)
 	@echo "  LINK  $@"
@@ -124,37 +133,45 @@ endif
 -include $(AGENT_OBJ:.o=.d)
 
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
--include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(VM_HELP:.o=.d)
+-include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(CONFORM_OBJ:.o=.d) $(VM_HELP:.o=.d)
 
-# Fuzz targets see host and protocol too. What crashed one is kept beside it.
+# Fuzz targets see host and protocol too; fuzz_agent sees the agent instead, in a made-up world. What
+# crashed one is kept beside it. TARGET=fuzz_X runs that one alone.
 TIME      ?= 60
-FUZZ      := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ      := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/$(or $(TARGET),fuzz_*).c))
 FUZZ_OBJ  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out host/cli/main.c,$(HOST)) $(PROTOCOL))
 FUZZ_FLAG := -std=c17 -O1 -g -fno-sanitize-recover=all
+FUZZ_SAN  := address,undefined
+WORLD_OBJ := $(patsubst %,$(BUILD)/fuzz/%.o,tests/fuzz/world $(addprefix guest-agent/,agent ending freeze \
+	kernfs operation operations pump report session terminal text vitals) $(PROTOCOL:.c=))
 
 $(BUILD)/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $< (fuzz)"
-	$(Q)clang $(CPPFLAGS) -Ihost $(FUZZ_FLAG) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+	$(Q)clang $(CPPFLAGS) -Ihost $(FUZZ_FLAG) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -c -o $@ $<
 
-$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o $(FUZZ_OBJ)
+$(BUILD)/fuzz/guest-agent/%.o: CPPFLAGS += $(foreach f,fork kill reboot socketpair waitpid,-D$(f)=fuzz_$(f))
+$(BUILD)/fuzz/tests/fuzz/fuzz_agent.o $(BUILD)/fuzz/tests/fuzz/world.o: CPPFLAGS += -Iguest-agent
+$(BUILD)/fuzz/fuzz_agent: $(WORLD_OBJ)
+
+$(FUZZ): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o
 	@echo "  LINK  $@"
-	$(Q)clang $(FUZZ_FLAG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(HOST_LIBS)
+	$(Q)clang $(FUZZ_FLAG) -fsanitize=fuzzer,$(FUZZ_SAN) -o $@ $^ $(HOST_LIBS)
+$(filter-out %/fuzz_agent,$(FUZZ)): $(FUZZ_OBJ)
 
--include $(FUZZ_OBJ:.o=.d) $(patsubst $(BUILD)/fuzz/%,$(BUILD)/fuzz/tests/fuzz/%.d,$(FUZZ))
+-include $(FUZZ_OBJ:.o=.d) $(WORLD_OBJ:.o=.d) $(patsubst $(BUILD)/fuzz/%,$(BUILD)/fuzz/tests/fuzz/%.d,$(FUZZ))
 
 .PHONY: fuzz
 fuzz: $(FUZZ)
-	$(Q)tests/fuzz/seeds $(BUILD)/fuzz
 	$(Q)set -e; for f in $(FUZZ); do mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
-			$$f.corpus; done
+			$$f.corpus tests/fuzz/corpus/$$(basename $$f); done
 
 # What people type. Each installs what is missing first; DEPS=no leaves that out.
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
 IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
 
-.PHONY: deps images demo check check-long check-fast lint format format-check help
+.PHONY: deps images demo check check-long check-fast conformance lint format format-check help
 deps:
 ifneq ($(DEPS),no)
 	$(Q)./deps.sh
@@ -171,12 +188,17 @@ demo: deps
 
 # Tests without a VM.
 check-fast: deps
-	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS)
-	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS)
+	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM)
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh
+
+# Any agent, which is started as `AGENT --fd 3`.
+conformance: AGENT ?= $(BUILD)/postern-agent
+conformance: $(CONFORM) $(BUILD)/postern-agent
+	$(Q)$(CONFORM) $(sort $(wildcard tests/conformance/[0-9]-*.vec)) -- $(AGENT) --fd 3
 
 check: deps
-	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)
-	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
+	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
 		$(VM_TESTS)
 
 # The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
@@ -204,9 +226,10 @@ help:
 	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
 	@echo 'make check-long      the channel in VMs for long [ROUNDS=10 SEED=number]'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
+	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
 	@echo 'make images          the VM images, if their recipe changed'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
-	@echo 'make fuzz TIME=60    each decoder for that many seconds'
+	@echo 'make fuzz TIME=60    decoders and both sides of a session, so many seconds each [TARGET=fuzz_agent]'
 
 .PHONY: clean
 clean:

@@ -298,7 +298,7 @@ static void wait_turn(void)
 	loop_turn(loop);
 }
 
-_Noreturn void agent_run(const struct agent_place *place)
+void agent_begin(const struct agent_place *place)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -310,22 +310,31 @@ _Noreturn void agent_run(const struct agent_place *place)
 	freeze_init(&agent.freeze);
 	session_clear(&agent.session);
 	port_init(&agent.port, place->channel);
-	for (;;) {
-		if (port_find(&agent.port))
-			end_session();
-		if (agent.port.taken && place->steps_aside)
-			exit(0);
-		/* A greeting may get lost while no host is there. */
-		if (agent.session.phase == GREETING && now_ms() >= agent.greet_at) {
-			if (!outbox_peek(&agent.session.out).len)
-				send_hello();
-			agent.greet_at = now_ms() + GREET_MS;
-		}
-		receive();
-		operations_turn(&agent.ops, &agent.session, &agent.port);
-		freeze_turn(&agent.freeze, &agent.session, operations_running(&agent.ops));
-		session_flush(&agent.session, &agent.port);
-		ending_turn(&agent.ending);
-		wait_turn();
+}
+
+void agent_turn(void)
+{
+	if (port_find(&agent.port))
+		end_session();
+	if (agent.port.taken && agent.place->steps_aside)
+		exit(0);
+	/* A greeting may get lost while no host is there. */
+	if (agent.session.phase == GREETING && now_ms() >= agent.greet_at) {
+		if (!outbox_peek(&agent.session.out).len)
+			send_hello();
+		agent.greet_at = now_ms() + GREET_MS;
 	}
+	receive();
+	operations_turn(&agent.ops, &agent.session, &agent.port);
+	freeze_turn(&agent.freeze, &agent.session, operations_running(&agent.ops));
+	session_flush(&agent.session, &agent.port);
+	ending_turn(&agent.ending);
+	wait_turn();
+}
+
+_Noreturn void agent_run(const struct agent_place *place)
+{
+	agent_begin(place);
+	for (;;)
+		agent_turn();
 }

@@ -14,7 +14,11 @@ struct agent_place {
 	bool steps_aside;  /* ends when another program holds the port */
 };
 
-/* Serves until the machine ends, or the inherited socket does. */
+/* Serves until the machine ends, or the inherited socket does. Borrows place for ever. */
 _Noreturn void agent_run(const struct agent_place *place);
+
+/* What it is made of: a begin, and turns that each wait once and do what is due. */
+void agent_begin(const struct agent_place *place);
+void agent_turn(void);
 
 #endif

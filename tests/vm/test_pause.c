@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "vm.h"
 
@@ -103,25 +104,17 @@ TEST_WITHIN(what_a_paused_guest_never_got_is_sent_again, LIMIT)
 }
 
 /* A request on its way, the state from before it, and another host: it hears of its own alone. */
-static void load_under_a_request(const char *tag, unsigned i, bool keep_connection)
+static void load_under_a_request(const char *tag, unsigned i)
 {
-	CLEAN(str) char *load = xasprintf("loadvm %s", tag);
 	CLEAN(str) char *stale = xasprintf("echo stale-%u; sleep 1000", i);
 	CLEAN(str) char *fresh = xasprintf("echo fresh-%u", i);
 	CLEAN(str) char *wanted = xasprintf("fresh-%u\n", i);
+	struct vm_task *t = vm_task(stale);
 
-	if (!session_is_frozen(vm.session)) {
-		struct vm_task *t = vm_task(stale);
-
-		push();
-		vm_monitor(load);
-		vm_task_free(t);
-	} else {
-		vm_monitor(load);
-	}
-	vm_renew(keep_connection);
-	if (session_is_frozen(vm.session))
-		CHECK(session_heal(vm.session, vm_in(VM_LONG), &vm.err));
+	push();
+	vm_load(tag);
+	vm_task_free(t);
+	vm_renew(true);
 	vm_says(fresh, wanted);
 }
 
@@ -132,82 +125,99 @@ TEST_WITHIN(a_busy_snapshot_is_loaded_under_requests, LIMIT)
 	vm_start(&saved);
 	flood = vm_task("cat /dev/zero");
 	vm_task_bytes(flood, 1 << 20);
-	vm_monitor("savevm busy");
+	vm_save("busy");
 	vm_task_free(flood);
 	for (unsigned i = 0; i < vm_rounds(50); i++)
-		load_under_a_request("busy", i, true);
+		load_under_a_request("busy", i);
 	printf("# %u loads had to be attached twice\n", vm.wedged);
 	vm_stop();
 }
 
-TEST_WITHIN(a_frozen_snapshot_is_loaded_under_requests, LIMIT)
-{
-	vm_start(&saved);
-	if (!session_prepare(vm.session, 3600000, vm_in(VM_LONG), &vm.err))
-		CHECK_STR(vm.err.text, "frozen");
-	vm_monitor("savevm calm");
-	CHECK(session_heal(vm.session, vm_in(VM_LONG), &vm.err));
-	for (unsigned i = 0; i < vm_rounds(10); i++)
-		load_under_a_request("calm", i, true);
-	CHECK_INT(vm.wedged, 0);
-	vm_stop();
-}
-
-/* The recommended way: nobody is connected when it is saved, and a new host comes after it is
- * loaded. Its greeting may be there before the guest knows that it has come. */
+/* The recommended way: nothing is under way and nobody is connected when it is saved, and a new
+ * host comes after it is loaded. Its greeting may be there before the guest knows that it has come.
+ */
 TEST_WITHIN(a_snapshot_without_a_host_is_found_at_once, LIMIT)
 {
 	unsigned rounds = vm_rounds(20), hellos = 0;
 
 	vm_start(&saved);
-	if (!session_prepare(vm.session, 3600000, vm_in(VM_LONG), &vm.err))
-		CHECK_STR(vm.err.text, "frozen");
+	vm_says("echo quiet", "quiet\n");
 	vm_detach();
-	vm_monitor("savevm alone");
+	vm_save("alone");
 	for (unsigned i = 0; i < rounds; i++) {
-		vm_monitor("loadvm alone");
+		vm_load("alone");
 		vm_renew(false);
 		hellos += vm.wire->hellos;
-		CHECK(session_is_frozen(vm.session));
-		CHECK(session_heal(vm.session, vm_in(VM_LONG), &vm.err));
 		vm_says("echo here", "here\n");
 		vm_detach();
 	}
 	printf("# %u loads, %u greetings\n", rounds, hellos);
 	CHECK_INT(vm.wedged, 0);
+	CHECK(hellos <= rounds + 1 + rounds / 20);
 	vm_stop();
 }
 
-static bool socket_is_full(const void *arg)
+/* Nothing tells of it, but QEMU's own answers give it time. */
+static void wait_for_a_full_socket(void)
 {
+	const int64_t until = vm_in(VM_LONG);
 	int unread = 0;
 
-	(void)arg;
-	return ioctl(vm.wire->guest.fd, FIONREAD, &unread) == 0 && unread >= FULL;
+	while (unread < FULL) {
+		CHECK(clock_ms() < until);
+		vm_control("query-status");
+		CHECK(ioctl(vm.wire->guest.fd, FIONREAD, &unread) == 0);
+	}
 }
 
-TEST_WITHIN(a_throttled_snapshot_is_recovered, LIMIT)
+static void save_throttled(void)
 {
 	struct vm_task *floods[FLOODS];
 
-	vm_start(&saved);
 	for (int i = 0; i < FLOODS; i++) {
 		floods[i] = vm_task("cat /dev/zero");
 		vm_task_bytes(floods[i], 1 << 18);
 	}
 	vm.wire->stalled = true;
-	vm_until(socket_is_full, NULL, VM_LONG, "the socket fills");
-	vm_monitor("savevm throttled");
+	wait_for_a_full_socket();
+	vm_save("throttled");
 	vm.wire->stalled = false;
 	for (int i = 0; i < FLOODS; i++)
 		vm_task_free(floods[i]);
-	for (unsigned i = 0; i < vm_rounds(2); i++) {
-		load_under_a_request("throttled", 2 * i, true);
-		vm_detach();
-		vm_monitor("loadvm throttled");
-		vm_renew(false);
-		vm_says("echo alone", "alone\n");
+}
+
+/*
+ * A state that nobody should save: a buffer of the guest's was half sent. QEMU may lose count of it
+ * when it loads that, and the port is then dead for good. The host is told in time, and a sound
+ * state, or a reset, gives the port back.
+ */
+static void load_throttled(bool keep_connection, bool reset)
+{
+	const char *said = vm_monitor("loadvm throttled");
+	bool answers = vm_try_renew(keep_connection);
+
+	printf("# a throttled snapshot %s%s%s\n", answers ? "answers" : "does not answer",
+		*said ? ", and QEMU said: " : "", said);
+	if (answers)
+		vm_says("echo well", "well\n");
+	if (reset)
+		vm_control("system_reset");
+	else
+		vm_load("sound");
+	vm_renew(false);
+	vm_says("echo well", "well\n");
+}
+
+TEST_WITHIN(a_throttled_snapshot_is_told_and_left, LIMIT)
+{
+	vm_start(&saved);
+	vm_says("echo quiet", "quiet\n");
+	vm_save("sound");
+	save_throttled();
+	for (unsigned i = 0; i < vm_rounds(1); i++) {
+		load_throttled(true, false);
+		load_throttled(false, false);
+		load_throttled(true, true);
 	}
-	printf("# %u of %u had to be attached twice\n", vm.wedged, 2 * vm_rounds(2));
 	vm_stop();
 }

@@ -148,9 +148,10 @@ static void runs(const char *const *argv, const char *wanted)
 /* All programs are gone; one that was put there is run as it is. */
 static void no_shell(void)
 {
-	static const char *const echo[] = { "/box", "echo", "hello", NULL };
-	static const char *const back[] = { "/box", "sh", "-c",
-		"/box mkdir -p /bin /sbin /usr/bin /usr/sbin && /box cp /box /bin/busybox && "
+	static const char *const echo[] = { "/busybox", "echo", "hello", NULL };
+	static const char *const back[] = { "/busybox", "sh", "-c",
+		"/busybox mkdir -p /bin /sbin /usr/bin /usr/sbin && /busybox cp /busybox "
+		"/bin/busybox && "
 		"/bin/busybox --install -s",
 		NULL };
 	CLEAN(str) char *toolbox = image_toolbox();
@@ -164,10 +165,10 @@ static void no_shell(void)
 	r = vm_shell("echo alive", &output);
 	CHECK_INT(r.end, COMMAND_FAILED);
 	CHECK_INT(r.kind, FAIL_NOT_FOUND);
-	CHECK(put("/box", busybox.data, busybox.len));
+	CHECK(put("/busybox", busybox.data, busybox.len));
 	runs(echo, "a program runs");
 	runs(back, "the programs are back");
-	vm_says("rm /box", "");
+	vm_says("rm /busybox", "");
 	is_normal();
 }
 

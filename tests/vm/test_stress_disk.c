@@ -1,50 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A distribution whose disk is full, or can't be written, or whose parts are hidden. */
+/* A distribution whose disk is full, read-only or frozen, or whose parts are hidden. */
 #include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "link/tree.h"
-#include "machine/machine.h"
 #include "vm.h"
 
 #define LIMIT	  1800 /* s; every wait has a deadline of its own */
 #define STRAIN_MS 4000
+#define FREEZE_MS 3600000
 #define SIZE	  200000
-
-static struct machine *machine;
-
-static void start_server(void)
-{
-	CLEAN(str) char *overlay = NULL;
-	struct machine_spec spec = { .image = &vm.image };
-
-	strcpy(vm.dir, "/tmp/postern-test-XXXXXX");
-	CHECK(mkdtemp(vm.dir));
-	CHECK(loop_init(&vm.loop, false, &vm.err));
-	if (!image_open("server", &vm.image, &vm.err))
-		SKIP(vm.err.text);
-	overlay = xasprintf("%s/overlay", vm.dir);
-	CHECK(overlay_create(overlay, vm.image.disk, &vm.err));
-	spec.overlay = overlay;
-	machine = machine_start(&vm.loop, &spec, &vm.err);
-	if (!machine || !machine_wait_ready(machine, clock_in(5 * VM_LONG), &vm.err))
-		CHECK_STR(vm.err.text, "a system that is up");
-	vm.session = machine_session(machine);
-}
-
-static void stop_server(void)
-{
-	vm.session = NULL;
-	machine_free(machine);
-	vm_stop();
-}
 
 static void answers(void)
 {
@@ -134,12 +105,39 @@ static void hidden_parts(void)
 	answers();
 }
 
+/* A clone wakes up as it was saved, with a frozen disk, and says so to each host. */
+static void a_frozen_snapshot(void)
+{
+	const char *output;
+
+	if (!session_prepare(vm.session, FREEZE_MS, vm_in(VM_LONG), &vm.err))
+		CHECK_STR(vm.err.text, "a frozen disk");
+	vm_save("frozen");
+	CHECK(session_heal(vm.session, vm_in(VM_LONG), &vm.err));
+	vm_says("echo thawed >/root/x && rm /root/x", "");
+	for (unsigned i = 0; i < vm_rounds(4); i++) {
+		vm_load("frozen");
+		vm_renew(i % 2);
+		CHECK(session_is_frozen(vm.session));
+		vm_ping(STRAIN_MS);
+		vm_detach();
+		vm_attach();
+		CHECK(session_is_frozen(vm.session));
+		CHECK(session_heal(vm.session, vm_in(VM_LONG), &vm.err));
+		CHECK_INT(vm_shell("echo thawed >/root/x && rm /root/x", &output).value, 0);
+	}
+	CHECK_INT(vm.wedged, 0);
+	answers();
+}
+
 TEST_WITHIN(a_system_in_trouble_is_reached, LIMIT)
 {
-	start_server();
+	vm_start(&(struct vm_spec){ .image = "server", .snapshots = true });
+	vm_wait_ready();
 	answers();
 	a_full_disk();
 	a_disk_that_is_read_only();
 	hidden_parts();
-	stop_server();
+	a_frozen_snapshot();
+	vm_stop();
 }

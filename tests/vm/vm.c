@@ -27,7 +27,7 @@
 #define ARGS_ROOM     96
 #define INITRAMFS_MAX (256 << 20)
 #define ATTACH_MS     1000 /* without an answer in this time the port may be wedged */
-#define RETRY_MS    200
+#define RETRY_MS      200
 #define HEAD_MAX      4096 /* bytes kept of a task's output */
 
 static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
@@ -247,23 +247,28 @@ void vm_detach(void)
 
 /* QEMU forgets to tell the guest of a host that went while the machine was paused, and keeps back
  * what the guest says; a host that goes once more while it runs mends that. */
-static void wait_or_attach_once_more(void)
+static bool answers_or_once_more(int64_t once_more_ms)
 {
 	if (session_wait_open(vm.session, vm_in(ATTACH_MS), &vm.err))
-		return;
+		return true;
 	vm.wedged++;
 	vm_detach();
 	session_attach(vm.session, new_wire());
-	if (!session_wait_open(vm.session, vm_in(VM_LONG), &vm.err)) {
-		tell(vm.err.text);
-		CHECK_STR(vm.err.text, "an answer to the greeting");
-	}
+	return session_wait_open(vm.session, vm_in(once_more_ms), &vm.err);
+}
+
+static void must_answer(void)
+{
+	if (answers_or_once_more(VM_LONG))
+		return;
+	tell(vm.err.text);
+	CHECK_STR(vm.err.text, "an answer to the greeting");
 }
 
 void vm_attach(void)
 {
 	session_attach(vm.session, new_wire());
-	wait_or_attach_once_more();
+	must_answer();
 }
 
 static void new_session(bool keep_connection)
@@ -315,9 +320,8 @@ static bool never(const void *arg)
 
 void vm_wait_ready(void)
 {
-	const struct command_spec spec = {
-		.argv = (const char *const *)vm.image.ready, .env = env
-	};
+	const struct command_spec spec = { .argv = (const char *const *)vm.image.ready,
+		.env = env };
 	int64_t until = vm_in(VM_LONG);
 	struct command_result r;
 
@@ -335,7 +339,13 @@ void vm_wait_ready(void)
 void vm_renew(bool keep_connection)
 {
 	new_session(keep_connection);
-	wait_or_attach_once_more();
+	must_answer();
+}
+
+bool vm_try_renew(bool keep_connection)
+{
+	new_session(keep_connection);
+	return answers_or_once_more(ATTACH_MS);
 }
 
 void vm_control(const char *command)
@@ -354,6 +364,7 @@ const char *vm_monitor(const char *line)
 	if (!qmp_call(vm.qmp, "human-monitor-command", arguments, vm_in(VM_LONG), &answer, &vm.err))
 		CHECK_STR(vm.err.text, line);
 	(void)snprintf(said, sizeof(said), "%s", json_text(answer));
+	said[strcspn(said, "\r\n")] = '\0';
 	return said;
 }
 

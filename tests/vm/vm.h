@@ -65,6 +65,8 @@ void vm_attach(void);
 /* The same for a session of a host without memory, with an epoch of its own, in the place of the
  * present one; on the connection that is there if it is to be kept. */
 void vm_renew(bool keep_connection);
+/* The same where it may fail: false when no answer came to the second attach either. */
+bool vm_try_renew(bool keep_connection);
 
 /* A command of the control socket without arguments. */
 void vm_control(const char *command);
