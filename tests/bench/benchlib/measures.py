@@ -88,6 +88,14 @@ class Bench:
                 samples[name] += function(max(1, runs // self.rounds))
         return samples
 
+    def file(self):
+        """BULK random bytes on the host and, put there by postern, in the guest."""
+        path = self.directory / "source"
+        if not path.exists():
+            path.write_bytes(os.urandom(BULK))
+            self.machine.measure("postern", "put", 1, path)
+        return path
+
     def port(self, end, name, *file):
         return lambda runs: self.machine.measure(end, name, runs, *file)[0]
 
@@ -161,15 +169,12 @@ def bulk(bench):
        Row("get", "postern, get", "MiB/s", against="raw_out"),
        Row("put", "postern, put", "MiB/s", against="raw_in"))
 def files(bench):
-    return rates(bench.in_turns(2 if bench.quick else 5, **file_transfers(bench)))
-
-
-def file_transfers(bench):
-    source, target = bench.directory / "source", bench.directory / "target"
-    source.write_bytes(os.urandom(BULK))
-    bench.machine.measure("postern", "put", 1, source)
-    return {"get": bench.port("postern", "get", target),
-            "put": bench.port("postern", "put", source)}
+    source, target = bench.file(), bench.directory / "target"
+    samples = bench.in_turns(2 if bench.quick else 5, get=bench.port("postern", "get", target),
+                             put=bench.port("postern", "put", source))
+    if target.read_bytes() != source.read_bytes():
+        raise BenchError("the file that came back from the guest differs from the one that went")
+    return rates(samples)
 
 
 @group("others", "The same file by other means",
@@ -179,7 +184,7 @@ def file_transfers(bench):
        Row("scp_in", "scp, to the guest", "MiB/s", against="put", most=1.0), quick=False)
 def others(bench):
     machine = bench.machine
-    source, target = bench.directory / "source", bench.directory / "copy"
+    source, target = bench.file(), bench.directory / "copy"
     remote = machine.ssh.remote(GUEST_FILE)
     data = source.read_bytes()
 
