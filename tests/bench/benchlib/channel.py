@@ -167,7 +167,7 @@ class Ssh:
                 raise BenchError("the ssh master connection ended early")
             return os.path.exists(control)
 
-        wait_until(ready, REPLY_TIMEOUT, "the ssh control socket")
+        wait_until(ready, REPLY_TIMEOUT, lambda: "the ssh control socket")
 
     def stop_master(self):
         if self.master:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 
 from .channel import GuestAgent, RawPort, Ssh
-from .util import BenchError, free_port, run, settle, tail
+from .util import BenchError, free_port, run, settle, tail, wait_until
 
 # As postern starts its machines (host/machine/qemu.c).
 COMMON = [
@@ -18,8 +18,9 @@ COMMON = [
     "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"]
 CPU = {"tcg": "Westmere,+rdrand", "kvm": "host"}
 
+BOOT_SECONDS = 240
+
 SET_UP = """
-systemctl is-system-running --wait >/dev/null || { systemctl --failed --plain; exit 1; }
 cat >/usr/local/sbin/bench-guest
 chmod 0755 /usr/local/sbin/bench-guest
 systemd-run -q --unit=bench-raw /usr/local/sbin/bench-guest serve
@@ -82,8 +83,26 @@ class Machine:
         self.raw = RawPort(raw, "raw port", self.explain)
         self.guest_agent = GuestAgent(guest_agent, "qemu-ga", self.explain)
 
+    def _wait_booted(self):
+        """systemd answers some time after the agent."""
+        said = ""
+
+        def answers():
+            nonlocal said
+            try:
+                said = self.command("/bin/sh", "-c", "systemctl is-system-running --wait || :")
+            except BenchError as e:
+                said = str(e)
+            return said in ("running", "degraded")
+
+        wait_until(answers, BOOT_SECONDS, lambda: f"the guest's boot; it said last: {said}", 0.5)
+        if said != "running":
+            raise BenchError("units of the guest failed:\n"
+                             + self.command("/bin/systemctl", "--failed", "--plain"))
+
     def _set_up(self, guest_program):
         """Through postern itself; what is measured comes after it."""
+        self._wait_booted()
         with open(guest_program, "rb") as program:
             self.command("/bin/sh", "-euc", SET_UP, "set-up", self.ssh.public, stdin=program)
         self.ssh.trust(self.command("/bin/cat", "/etc/ssh/ssh_host_ed25519_key.pub"))

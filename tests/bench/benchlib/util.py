@@ -35,11 +35,11 @@ def run(*command, timeout=600, **popen):
 
 
 def wait_until(condition, timeout, what, pause=0.01):
-    """Poll until condition() is true."""
+    """Poll until condition() is true; what() says what was missed."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
-            raise BenchError(f"waited {timeout} s in vain for {what}")
+            raise BenchError(f"waited {timeout} s in vain for {what()}")
         time.sleep(pause)
 
 
@@ -57,7 +57,7 @@ def settle(pid, quiet=0.05, timeout=120):
         time.sleep(1)
         return used() - before < quiet
 
-    wait_until(idle, timeout, "the guest to become idle", pause=0)
+    wait_until(idle, timeout, lambda: "the guest to become idle", pause=0)
 
 
 def free_port():
