@@ -23,7 +23,8 @@ endif
 CPPFLAGS := -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -Iprotocol -MMD -MP
 CFLAGS   := -std=c17 -O2 -g $(WARN)
 HOST_CFLAGS  := $(CFLAGS) -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(SANFLAG)
-GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections
+GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections \
+	-fno-asynchronous-unwind-tables -fno-unwind-tables -fstack-protector-strong
 HOST_LIBS    := -lcurl -lcjson -lyaml
 
 ifneq ($(V),)
@@ -74,6 +75,7 @@ PROTO_OBJ  := $(patsubst %.c,$(OBJ)/host/%.o,$(PROTOCOL))
 E2E_HELP   := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/e2e/*.c))
 TEST_CPP   := -Itests
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
+VM_HELP    := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/vm/test_*.c),$(wildcard tests/vm/*.c)))
 VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
@@ -83,11 +85,18 @@ $(UNIT_TESTS): $(OBJ)/tests/unit/%: $(OBJ)/host/tests/unit/%.o $(OBJ)/host/tests
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
 
+# Parts of the agent that need no agent around them.
+$(OBJ)/tests/unit/test_transfer $(OBJ)/tests/unit/test_subject: $(patsubst %.c,$(OBJ)/host/%.o, \
+	$(wildcard guest-agent/transfer_*.c guest-agent/subject*.c) guest-agent/beneath.c guest-agent/kernfs.c)
+$(OBJ)/host/tests/unit/test_transfer.o $(OBJ)/host/tests/unit/test_subject.o: CPPFLAGS += -Iguest-agent
+
 # Tests with real VMs, and programs that scripts of tests/e2e run.
 $(E2E_HELP) $(VM_C_TESTS): $(OBJ)/tests/%: $(OBJ)/host/tests/%.o $(OBJ)/host/tests/runner.o $(UNIT_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
+$(VM_C_TESTS): $(VM_HELP)
 
 $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests/runner.o $(PAIR_HELP) $(PROTO_OBJ)
 	@mkdir -p $(@D)
@@ -95,8 +104,8 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(PAIR_LIBS)
 
 # The host's own end of the channel against the agent.
-$(OBJ)/tests/pair/test_link: $(UNIT_OBJ)
-$(OBJ)/tests/pair/test_link: PAIR_LIBS := $(HOST_LIBS)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
+$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
 
 # The agent as a program of the host, so that the sanitizers see it.
 AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(AGENT) $(PROTOCOL))
@@ -108,7 +117,7 @@ endif
 -include $(AGENT_OBJ:.o=.d)
 
 -include $(patsubst $(OBJ)/tests/%,$(OBJ)/host/tests/%.d,$(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)) $(OBJ)/host/tests/runner.d
--include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d)
+-include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(VM_HELP:.o=.d)
 
 # Fuzz targets see host and protocol too. What crashed one is kept beside it.
 TIME      ?= 60
@@ -155,7 +164,7 @@ $(BENCH_GUEST): tests/bench/guest.c
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
 IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
 
-.PHONY: deps images demo check check-fast bench lint format format-check help
+.PHONY: deps images demo check check-long check-fast bench lint format format-check help
 deps:
 ifneq ($(DEPS),no)
 	$(Q)./deps.sh
@@ -179,6 +188,12 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(E2E_HELP) $(VM_C_TESTS)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) \
 		$(VM_TESTS)
+
+# The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
+ROUNDS ?= 10
+check-long: deps
+	$(Q)$(MAKE) --no-print-directory all images $(VM_C_TESTS)
+	$(Q)ROUNDS=$(ROUNDS) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS)
 
 # What postern costs beside the alternatives; QUICK=1: fewer runs and twice the slack.
 bench:
@@ -206,6 +221,7 @@ help:
 	@echo 'make                 the host program and the guest agent, in $(BUILD)/'
 	@echo 'make demo            three broken servers, untouched and repaired [MODEL=http://127.0.0.1:8080]'
 	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
+	@echo 'make check-long      the channel in VMs for long [ROUNDS=10 SEED=number]'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
 	@echo 'make bench           postern beside a raw port, the QEMU guest agent and ssh; the budgets [QUICK=1]'
 	@echo 'make images          the VM images, if their recipe changed'

@@ -11,6 +11,7 @@ struct agent_place {
 	bool enter_system; /* the system has a root of its own, that of PID 1 */
 	bool owns_machine; /* POWEROFF ends the machine, not the program alone */
 	bool is_init;	   /* we are PID 1 */
+	bool steps_aside;  /* ends when another program holds the port */
 };
 
 /* Serves until the machine ends, or the inherited socket does. */

@@ -6,14 +6,20 @@
  *
  *	kind(1) length(4) body(length)
  *
- * all big-endian, a body at most TREE_BODY_MAX bytes. An ENTRY comes before those inside it; the
- * first has the empty path. A regular file with contents is followed by its EXTENTs in ascending
- * order (what lies between them is a hole) and a FILE_END; in a manifest by FILE_END alone. What
- * could not be read is a FAULT, never left out in silence. TREE_END comes last. Mount points are
- * not crossed; hard links become files of their own; contents may change while they are read.
+ * all big-endian, a body at most TREE_BODY_MAX bytes. Entries come depth first: the first has the
+ * empty path, and what is inside a folder follows it before anything else does. A regular file with
+ * contents is followed by its EXTENTs in ascending order (what lies between them is a hole) and a
+ * FILE_END; in a manifest by FILE_END alone. What could not be read is a FAULT, never left out in
+ * silence; after a file it stands for its FILE_END. TREE_END comes last. Mount points are not
+ * crossed; hard links become files of their own; contents may change while they are read.
+ *
+ * A FILE_END holds a SHA-256. In a manifest that is the content's, holes read as zeros. With
+ * contents each hole is hashed as its length, so that a huge one costs nothing; a file without
+ * holes has the same hash both ways.
  *
  * The reader is fed whatever bytes come and hands out whole records; it checks everything that can
- * be checked without a file system: order, sizes, paths, kinds, counts.
+ * be checked without a file system: order, sizes, paths, parents, kinds, counts, hashes of
+ * contents. What it can't see is the same path twice.
  */
 #ifndef TREESTREAM_H
 #define TREESTREAM_H
@@ -22,6 +28,7 @@
 #include <stdint.h>
 
 #include "limits.h"
+#include "sha256.h"
 #include "wire.h"
 
 #define TREE_EXTENT_MAX 32768 /* bytes of content in one EXTENT */
@@ -29,6 +36,8 @@
 #define TREE_BODY_MAX	(TREE_EXTENT_MAX + 8)
 #define TREE_HEADER	5
 #define SHA256_SIZE	32
+#define TREE_DEPTH_MAX	512 /* parts of a path */
+#define TREE_NAME_MAX	255 /* bytes of one part of a path */
 
 enum tree_record {
 	TREE_ENTRY = 1,
@@ -90,13 +99,30 @@ struct tree_item {
 	};
 };
 
+/* The hash of a file's extents, for senders; the reader does it by itself. */
+struct tree_hash {
+	struct sha256 sha256;
+	uint64_t at; /* up to here */
+};
+
+void tree_hash_init(struct tree_hash *h);
+void tree_hash_add(struct tree_hash *h, uint64_t offset, struct bytes data);
+void tree_hash_end(struct tree_hash *h, uint64_t size, uint8_t ret_sha256[SHA256_SIZE]);
+
+/* The next of an entry's extended attributes. False: that was all. */
+bool tree_xattr_next(struct reader *xattrs, struct bytes *ret_name, struct bytes *ret_value);
+
 /* A stream as it arrives. No heap; tree_reader_init before use. */
 struct tree_reader {
 	bool manifest, ended;
-	const char *wrong; /* what broke the stream, or NULL */
-	uint64_t entries, bytes;
-	uint64_t size, at; /* of the file whose content comes */
+	const char *wrong;	 /* what broke the stream, or NULL */
+	uint64_t entries, bytes; /* that came; bytes of contents */
 	bool in_file;
+	uint64_t size;	       /* of the file whose content comes */
+	struct tree_hash hash; /* of what came of it */
+	bool in_folder;
+	size_t folder_len;
+	uint8_t folder[PATH_LENGTH]; /* that the last entry is, or is in */
 	size_t len;
 	uint8_t buf[TREE_HEADER + TREE_BODY_MAX];
 };

@@ -287,7 +287,7 @@ static bool is_alive(struct exec *e, struct err *err)
 	int64_t limit = (int64_t)ALIVE_MS * accel_time_factor(machine_accel(e->machine));
 	CLEAN(str) char *story = NULL;
 
-	if (session_ping(machine_session(e->machine), clock_in(limit), err))
+	if (session_ping(machine_session(e->machine), clock_in(limit), NULL, err))
 		return true;
 	if (err->code == ERR_INTERRUPTED)
 		return false;

@@ -67,8 +67,10 @@ struct command_spec {
 	uint32_t grace_ms;	 /* from TERM to KILL */
 	const void *input;	 /* bytes for stdin. NULL: the null device, or */
 	size_t input_len;
-	bool stream_input;		  /* stdin comes by command_input */
-	void (*input_wanted)(void *self); /* room for input has appeared. NULL: nobody cares */
+	bool stream_input; /* stdin comes by command_input */
+	/* There is room for at least 32 KiB of input: called soon after the start, and again each
+	 * time that command_input took less than it was given. NULL: nobody cares. */
+	void (*input_wanted)(void *self);
 
 	/* Output as it comes. Returns how much is used up now; what is not, the callee keeps, and
 	 * says command_consumed later: that is the back-pressure. NULL: all is thrown away. */
@@ -93,7 +95,7 @@ struct command_result {
 	bool timed_out, cancelled;
 	uint64_t stdout_bytes, stderr_bytes; /* that came */
 	uint64_t stdout_cut, stderr_cut;     /* beyond output_max: read and dropped by the guest */
-	uint64_t output_lost, input_lost;    /* while the channel was attached again */
+	uint64_t output_lost;		     /* while the channel was attached again */
 	uint32_t left_behind;		     /* processes of it that still run */
 	unsigned listed;		     /* so many of them are named */
 	struct {
@@ -108,13 +110,15 @@ struct command;
 struct command *command_start(struct session *s, const struct command_spec *spec, struct err *err);
 const struct command_result *command_result(const struct command *c);
 void command_consumed(struct command *c, enum stream_part part, size_t len);
-/* Input for a command with stream_input: takes what it has room for, and says how much that was. */
+/* Input for a command with stream_input: takes what it has room for, up to 64 KiB that were not
+ * sent yet, and says how much that was. One that has ended takes all. */
 size_t command_input(struct command *c, const void *data, size_t len);
 /* No more input comes. */
 void command_input_end(struct command *c);
-/* A signal to all its processes. */
+/* A signal to all its processes. One that waits to be sent is not sent twice; one that is under way
+ * when the channel ends may be lost. */
 void command_signal(struct command *c, int number);
-/* Its terminal has another size. */
+/* Its terminal has another size. Without a terminal, nothing. */
 void command_resize(struct command *c, uint16_t rows, uint16_t columns);
 /* Asks the guest to end it; it ends with cancelled set. */
 void command_cancel(struct command *c);
