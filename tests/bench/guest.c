@@ -195,24 +195,25 @@ static void pull_pipe(size_t len)
 	reply(ended(pid), NULL, 0);
 }
 
+/* The driver hands out a page at a time: pieces are gathered before they wake the child. */
 static void push_pipe(size_t len)
 {
 	int to = -1;
 	pid_t pid = piped("read", len, STDIN_FILENO, &to);
-	const char *data;
 
 	while (len) {
-		size_t n = take(len, &data);
+		size_t want = len < CHUNK ? len : CHUNK, n = 0;
 
-		len -= n;
-		while (n) {
-			ssize_t wrote = write(to, data, n);
+		while (n < want) {
+			const char *data;
+			size_t got = take(want - n, &data);
 
-			if (wrote < 0)
-				break;
-			data += wrote;
-			n -= (size_t)wrote;
+			memcpy(out + n, data, got);
+			n += got;
 		}
+		if (write(to, out, want) != (ssize_t)want)
+			break;
+		len -= want;
 	}
 	close(to);
 	reply(ended(pid), NULL, 0);

@@ -280,7 +280,7 @@ static const struct measure {
 
 static bool measure(struct bench *b, const struct measure *m, int runs, struct err *err)
 {
-	int warm_up = 1 + runs / 10;
+	int warm_up = runs > 1 ? 1 + runs / 10 : 0;
 
 	if (m->begin && !m->begin(b, err))
 		return false;
