@@ -9,6 +9,7 @@
  */
 #include "agent.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static struct agent {
 	struct ending ending;
 	int signals, ready;
 	bool attached; /* there is a session: nonce and epoch are of the host */
-	bool known;    /* a frame of a session with this epoch came: the host read our answer */
+	bool known;    /* the host knows from us what we know of this epoch */
 	uint8_t nonce[16], epoch[16], boot_id[16];
 	uint16_t flags; /* enum hello_flag, of the answer to the last HELLO */
 	uint64_t greet_at;
@@ -86,7 +87,7 @@ static void begin_session(const struct msg_hello *m)
 		operations_clear(&agent.ops);
 	session_clear(&agent.session);
 	agent.attached = true;
-	agent.known = held;
+	agent.known = held || !(m->flags & HELLO_HELD);
 	agent.flags = (held ? HELLO_HELD : 0) | (frozen ? HELLO_FROZEN : 0);
 	memcpy(agent.nonce, m->nonce, sizeof(m->nonce));
 	memcpy(agent.epoch, m->epoch, sizeof(m->epoch));
@@ -187,6 +188,7 @@ static bool handle(const struct frame *f)
 {
 	if (f->type < sizeof(handlers) / sizeof(*handlers) && handlers[f->type])
 		return handlers[f->type](f);
+	assert(operation_handlers[f->type]); /* all other messages are the guest's */
 	return operation_handlers[f->type](&agent.ops, &agent.session, f);
 }
 

@@ -60,8 +60,7 @@ static void load_module(const char *path)
 
 	if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST))
 		GIVE_UP("module ", path, " can't be loaded: ", strerror(errno),
-			"; it must fit the kernel and its dependencies must stand before it in "
-			"/boot.conf");
+			"; it must fit the kernel and stand behind what it needs in /boot.conf");
 	close(fd);
 	/* Its memory is better used otherwise. */
 	(void)unlink(path);
@@ -159,8 +158,7 @@ static void wait_for_disk(const char *device)
 	while (stat(device, &st) < 0 || !S_ISBLK(st.st_mode)) {
 		if (now_ms() >= until)
 			GIVE_UP("disk ", device,
-				" did not appear within 10 s; the machine needs a disk by this "
-				"name and /boot.conf its modules");
+				" did not appear in 10 s; add it, or its modules to /boot.conf");
 		(void)poll(NULL, 0, 10);
 	}
 }

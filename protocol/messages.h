@@ -87,7 +87,8 @@ static inline enum stream_part stream_part(uint32_t stream)
  * standard input. ACK, CANCEL, POWEROFF, REBOOT: empty payload. Messages about an operation as a
  * whole carry stream_of(id, PART_CONTROL). */
 
-/* In the guest's answer to a HELLO. */
+/* In a HELLO; from the host HELLO_HELD alone: it attaches again, and had an answer in this epoch.
+ */
 enum hello_flag {
 	HELLO_HELD = 1,	  /* it knew this epoch already: commands of it may still be there */
 	HELLO_FROZEN = 2, /* its disk is frozen: the session opens in FROZEN, and needs a HEAL */
@@ -106,7 +107,7 @@ struct msg_hello {
 	uint8_t nonce[16];
 	uint8_t epoch[16];
 	uint8_t boot_id[16];
-	uint16_t flags; /* enum hello_flag; 0 from the host */
+	uint16_t flags; /* enum hello_flag */
 };
 #define HELLO_BODY (2 + 4 + 16 + 16 + 16 + 2 + 4) /* the last four: CRC-32 of the rest */
 
@@ -224,9 +225,9 @@ enum tree_flag {
 };
 
 /*
- * GET and PUT: a file or a whole tree. The tree stream (treestream.h) follows, for GET on PART_STDOUT,
- * for PUT on PART_STDIN. The path is where the tree's first entry stands; a PUT writes each file
- * beside its place and renames it, and makes missing parents of the path.
+ * GET and PUT: a file or a whole tree. The tree stream (treestream.h) follows, for GET on
+ * PART_STDOUT, for PUT on PART_STDIN. The path is where the tree's first entry stands; a PUT writes
+ * each file beside its place and renames it, and makes missing parents of the path.
  */
 struct msg_put {
 	uint16_t flags;	   /* enum tree_flag */

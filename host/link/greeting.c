@@ -37,11 +37,12 @@ void session_greet(struct session *s)
 	struct msg_hello hello = {
 		.generation = PROTOCOL_GENERATION,
 		.build = crc32_of(VERSION, strlen(VERSION)),
+		.flags = s->opened ? HELLO_HELD : 0,
 	};
 	uint8_t body[HELLO_BODY];
 	struct writer w = writer_of(body, sizeof(body));
 
-	random_fill(s->nonce, NONCE_FRESH);
+	random_fill(s->nonce, sizeof(s->nonce));
 	s->nonce[0] |= 1; /* never the zero nonce */
 	s->tag = session_tag(s->nonce);
 	s->attempt++;
@@ -61,13 +62,13 @@ static void start_anew(struct session *s)
 	operations_lose(s, "the guest started anew while it ran: its outcome is unknown");
 	session_hush(s);
 	random_fill(s->epoch, sizeof(s->epoch));
+	s->opened = false;
 }
 
-/* Whether the guest that answers is the one that ran our operations. What an older greeting of ours
- * told it, it tells the next as known: so an answer to that, and the boot id, count too. */
+/* Whether the guest that answers is the one that ran our operations. */
 static bool is_held(const struct session *s, const struct msg_hello *hello)
 {
-	return (hello->flags & HELLO_HELD) && !s->forgot &&
+	return (hello->flags & HELLO_HELD) &&
 	       !memcmp(hello->boot_id, s->boot_id, sizeof(s->boot_id));
 }
 
@@ -85,7 +86,7 @@ static void open_session(struct session *s, const struct msg_hello *hello)
 	memcpy(s->boot_id, hello->boot_id, sizeof(s->boot_id));
 	s->greetings++;
 	s->phase = hello->flags & HELLO_FROZEN ? FROZEN : OPEN;
-	s->forgot = false;
+	s->opened = true;
 	resume_operations(s, held);
 }
 
@@ -109,9 +110,5 @@ void greeting_take(struct session *s, struct bytes untrusted_body)
 	} else {
 		/* It works through our older greetings: a new one now would never be the last. */
 		s->greet_at = clock_in(GREET_LATER_MS);
-		if (!memcmp(hello.nonce + NONCE_FRESH, s->nonce + NONCE_FRESH,
-			    sizeof(s->nonce) - NONCE_FRESH) &&
-			!(hello.flags & HELLO_HELD))
-			s->forgot = true;
 	}
 }

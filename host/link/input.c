@@ -33,10 +33,20 @@ void input_release(struct input *in)
 	in->gone = in->end_sent = true;
 }
 
+uint64_t input_paid(const struct input *in)
+{
+	uint64_t unpaid = STREAM_WINDOW - in->to_send, paid = 0;
+
+	if (in->sent > unpaid)
+		paid = in->sent - unpaid;
+	return paid > in->arrived ? paid : in->arrived;
+}
+
 /* What the guest has paid for is never asked for again. */
 static void forget_paid(struct input *in)
 {
-	size_t kept = (size_t)(in->next - in->buffer), unpaid = STREAM_WINDOW - in->to_send;
+	size_t kept = (size_t)(in->next - in->buffer);
+	size_t unpaid = (size_t)(in->sent - input_paid(in));
 
 	if (kept <= unpaid)
 		return;
@@ -88,7 +98,7 @@ void input_rewind(struct input *in, uint64_t arrived, uint32_t credit)
 		in->next -= back;
 		in->len += back;
 	}
-	in->sent = arrived;
+	in->sent = in->arrived = arrived;
 	in->to_send = credit;
 	/* Nobody knows whether the end arrived: it is said again. */
 	in->end_sent = in->gone;

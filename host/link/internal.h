@@ -28,7 +28,6 @@
 /* Input that waits for one operation with stream_input, at most. */
 #define INPUT_BUFFER 65536
 #define SIGNALS	     64
-#define NONCE_FRESH  8
 
 enum operation_state { UNSENT, SENT, STARTED };
 
@@ -54,6 +53,7 @@ struct input {
 	bool gone;	     /* whose input it was has forgotten it */
 	bool wants_room;     /* its giver is told when there is room */
 	uint64_t sent;	     /* bytes, ever; those that got lost not counted */
+	uint64_t arrived;    /* of these, when a STATUS last told */
 	uint32_t to_send;    /* credit */
 	const uint8_t *next; /* what waits */
 	size_t len;
@@ -102,13 +102,12 @@ struct session {
 	char broken[sizeof(((struct err *)0)->text)];	/* why, or empty */
 	char detached[sizeof(((struct err *)0)->text)]; /* why there is no channel, or empty */
 
-	uint8_t nonce[16]; /* NONCE_FRESH bytes of this greeting, the rest of this channel */
-	uint8_t epoch[16], boot_id[16];
+	uint8_t nonce[16], epoch[16], boot_id[16];
 	uint32_t tag;
 	int64_t greet_at;
 	unsigned greetings; /* that were answered */
 	unsigned attempt;   /* counts lives of the channel and greetings: tells one from the next */
-	bool forgot;	    /* an answer to an older greeting said that the guest knew nothing */
+	bool opened;	    /* a guest has answered in this epoch */
 
 	uint32_t next_id;
 	struct command *operations[OPERATIONS_MAX]; /* by ascending id */
@@ -185,7 +184,10 @@ bool input_waits(const struct input *in);
 size_t input_next(struct input *in, uint8_t *space);
 /* Calls those who wait for room. */
 void inputs_call(struct session *s);
-/* The guest has had that many bytes and takes that many more: what got lost is sent again. */
+/* So many bytes the guest has had for certain: by its own words, or as it paid for them. */
+uint64_t input_paid(const struct input *in);
+/* The guest has had that many bytes, no less than input_paid, and takes that many more: what got
+ * lost is sent again. */
 void input_rewind(struct input *in, uint64_t arrived, uint32_t credit);
 
 /* resume.c */

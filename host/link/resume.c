@@ -83,7 +83,7 @@ static const char *check_input(const struct input *in, const struct msg_status *
 {
 	if (m->stdin_bytes > in->sent)
 		return "of more input than was sent";
-	if (in->sent - m->stdin_bytes > STREAM_WINDOW - in->to_send)
+	if (m->stdin_bytes < input_paid(in))
 		return "of less input than was paid for";
 	return NULL;
 }
@@ -133,6 +133,8 @@ const char *resume_status(struct command *c, const struct frame *untrusted)
 		return go_on(c, &m);
 	if (c->state == STARTED || c->forgotten)
 		operation_lose(c, UNKNOWN, false);
+	else if (input_paid(&c->input))
+		return "of no command whose input was paid for";
 	else
 		start_over(c);
 	return NULL;

@@ -147,7 +147,6 @@ struct session *session_new(struct loop *loop, int fd)
 	s->greet_at = clock_ms();
 	s->next_id = 1;
 	random_fill(s->epoch, sizeof(s->epoch));
-	random_fill(s->nonce, sizeof(s->nonce));
 	s->source = (struct source){
 		.fd = fd,
 		.wants = session_wants,
@@ -186,8 +185,6 @@ void session_attach(struct session *s, int fd)
 	}
 	s->source.fd = fd;
 	s->detached[0] = 0;
-	s->forgot = false;
-	random_fill(s->nonce, sizeof(s->nonce));
 	session_greet(s);
 }
 

@@ -74,7 +74,7 @@ static void greet(struct model *m, const struct msg_hello *asked)
 	memcpy(m->nonce, asked->nonce, sizeof(m->nonce));
 	memcpy(m->epoch, asked->epoch, sizeof(m->epoch));
 	m->greeted = true;
-	m->knows = held;
+	m->knows = held || !(asked->flags & HELLO_HELD);
 	m->forgetful = false;
 	for (unsigned i = 0; i < MODEL_COMMANDS; i++) {
 		m->commands[i].resting = true;

@@ -35,7 +35,7 @@ struct model {
 	uint64_t seed, random;
 	uint8_t nonce[16], epoch[16];
 	bool greeted;	  /* a HELLO came on this channel */
-	bool knows;	  /* a frame of a session with this epoch came */
+	bool knows;	  /* the host knows what this guest knows of the epoch */
 	bool forgetful;	  /* it answers as one without memory, once */
 	uint32_t highest; /* id of an EXEC */
 	struct model_command commands[MODEL_COMMANDS]; /* id - 1 */

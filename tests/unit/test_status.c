@@ -279,6 +279,45 @@ TEST(lies_of_a_status_break_the_session)
 		check_lie(&lies[i]);
 }
 
+/* What a guest has had it can't have again: the buffer holds it no more. */
+TEST(input_never_goes_back_behind_what_arrived)
+{
+	static const uint8_t zeros[STREAM_WINDOW];
+	const struct command_spec spec = { .argv = argv_cat, .stream_input = true };
+
+	for (int lie = 0; lie < 2; lie++) {
+		struct buf got = { 0 };
+		struct command *c;
+		uint32_t id;
+
+		peer_open(&p);
+		session_keep(p.session);
+		CHECK(c = command_start(p.session, &spec, &err));
+		id = stream_id(expect(&p, MSG_EXEC).stream);
+		for (size_t n = 0; n < 2 * sizeof(zeros); n += 32768) {
+			CHECK_INT(command_input(c, zeros, 32768), 32768);
+			CHECK(!collect(id, &got, n + 32768));
+			SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 32768);
+			peer_check_alive(&p);
+		}
+		attach_and_expect_query();
+		if (lie) {
+			SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS,
+				.stdin_bytes = 2 * sizeof(zeros));
+			attach_and_expect_query();
+			SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS,
+				.stdin_bytes = sizeof(zeros));
+		} else {
+			SAY(&p, STATUS, status, stream_of(id, PART_CONTROL),
+				.state = STATUS_UNKNOWN);
+		}
+		expect_broken(&p, "paid for");
+		command_free(c);
+		buf_release(&got);
+		peer_release(&p);
+	}
+}
+
 TEST(a_status_that_nobody_asked_for_breaks_the_session)
 {
 	const struct command_spec spec = { .argv = argv_cat };
