@@ -84,8 +84,8 @@ static const char *place_name(const struct taker *t)
 /* Owner first: the kernel takes set-user-ID bits away with each change of it. */
 static bool dress(int fd, const struct looks *looks)
 {
-	return fchown(fd, looks->uid, looks->gid) == 0 && fchmod(fd, looks->mode) == 0 &&
-	       futimens(fd, looks->times) == 0;
+	return (geteuid() || fchown(fd, looks->uid, looks->gid) == 0) &&
+	       fchmod(fd, looks->mode) == 0 && futimens(fd, looks->times) == 0;
 }
 
 static bool leave_folder(struct taker *t)
@@ -172,7 +172,8 @@ static bool make_special(struct taker *t, const struct tree_entry *m)
 
 	name_passing(t);
 	if (!(m->type == TREE_LINK ? make_link(t, m) : make_node(t, m)) ||
-		fchownat(dir, t->passing, l->uid, l->gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+		(!geteuid() &&
+			fchownat(dir, t->passing, l->uid, l->gid, AT_SYMLINK_NOFOLLOW) < 0) ||
 		utimensat(dir, t->passing, l->times, AT_SYMLINK_NOFOLLOW) < 0)
 		return failed(t, errno);
 	return settle(t);
@@ -210,7 +211,7 @@ static bool take_entry(struct taker *t, const struct tree_entry *m)
 	memcpy(t->name, m->path.data + start, m->path.len - start);
 	t->name[m->path.len - start] = '\0';
 	t->size = m->size;
-	t->looks = (struct looks){ m->mode, m->uid, m->gid,
+	t->looks = (struct looks){ m->mode & (geteuid() ? 01777 : 07777), m->uid, m->gid,
 		{ { m->mtime_s, (long)m->mtime_ns }, { m->mtime_s, (long)m->mtime_ns } } };
 	if (m->type == TREE_DIRECTORY)
 		return enter_folder(t);
