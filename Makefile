@@ -167,11 +167,28 @@ fuzz: $(FUZZ)
 		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
 			$$f.corpus tests/fuzz/corpus/$$(basename $$f); done
 
+# make bench: a client of the raw port and of postern, and the raw port's agent for the guest.
+BENCH       := $(OBJ)/tests/bench/port
+BENCH_OBJ   := $(OBJ)/host/tests/bench/port.o $(OBJ)/host/tests/bench/raw.o
+BENCH_GUEST := $(OBJ)/tests/bench/guest
+
+$(BENCH): $(BENCH_OBJ) $(UNIT_OBJ)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+
+$(BENCH_GUEST): tests/bench/guest.c
+	@mkdir -p $(@D)
+	@echo "  CC    $< (guest)"
+	$(Q)$(MUSL_CC) -D_GNU_SOURCE $(GUEST_CFLAGS) -o $@ $<
+
+-include $(BENCH_OBJ:.o=.d)
+
 # What people type. Each installs what is missing first; DEPS=no leaves that out.
 SCENARIOS := scenarios/port-squatter scenarios/unreadable-page scenarios/nginx-down
 IMAGES    := $(or $(POSTERN_HOME),$(or $(XDG_DATA_HOME),$(HOME)/.local/share)/postern)/images
 
-.PHONY: deps images demo check check-long check-fast conformance lint format format-check help
+.PHONY: deps images demo check check-long check-fast conformance bench lint format format-check help
 deps:
 ifneq ($(DEPS),no)
 	$(Q)./deps.sh
@@ -207,6 +224,15 @@ check-long: deps
 	$(Q)$(MAKE) --no-print-directory all images $(VM_C_TESTS)
 	$(Q)ROUNDS=$(ROUNDS) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS)
 
+# What postern costs beside the alternatives; QUICK=1: fewer runs and twice the slack.
+bench:
+ifneq ($(DEPS),no)
+	$(Q)./deps.sh bench
+endif
+	$(Q)$(MAKE) --no-print-directory all $(BENCH) $(BENCH_GUEST)
+	$(Q)image-builder/build-image bench --agent $(BUILD)/postern-agent --images $(IMAGES)
+	$(Q)tests/bench/bench --build $(OBJ) --image $(IMAGES)/bench $(if $(QUICK),--quick)
+
 lint:
 	$(Q)./deps.sh check
 	$(Q)$(MAKE) --no-print-directory all DEVELOPER=1
@@ -227,6 +253,7 @@ help:
 	@echo 'make check-long      the channel in VMs for long [ROUNDS=10 SEED=number]'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
+	@echo 'make bench           postern beside a raw port, the QEMU guest agent and ssh; the budgets [QUICK=1]'
 	@echo 'make images          the VM images, if their recipe changed'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
 	@echo 'make fuzz TIME=60    decoders and both sides of a session, so many seconds each [TARGET=fuzz_agent]'

@@ -24,7 +24,8 @@
 #include "operations.h"
 #include "vitals.h"
 
-#define GREET_MS 1000 /* between greetings that nobody answers */
+#define PORT_BUFFER 4096 /* the port's driver hands out so much at a time */
+#define GREET_MS    1000 /* between greetings that nobody answers */
 
 static struct agent {
 	const struct agent_place *place;
@@ -208,7 +209,7 @@ static void dispatch(const struct frame *f)
 static void receive(void)
 {
 	struct frame f;
-	size_t size;
+	size_t size, n;
 	uint8_t *space;
 
 	while (session_room(&agent.session) && inbox_next(&agent.in, &f))
@@ -219,11 +220,13 @@ static void receive(void)
 	}
 	if (!session_room(&agent.session))
 		return;
-	space = inbox_space(&agent.in, &size);
-	size = port_read(&agent.port, space, size);
-	inbox_filled(&agent.in, size);
+	do {
+		space = inbox_space(&agent.in, &size);
+		n = port_read(&agent.port, space, size);
+		inbox_filled(&agent.in, n);
+	} while (n >= PORT_BUFFER && n < size);
 	/* What came is looked at in this turn, what is behind it in the next. */
-	while (size && session_room(&agent.session) && inbox_next(&agent.in, &f))
+	while (session_room(&agent.session) && inbox_next(&agent.in, &f))
 		dispatch(&f);
 }
 
