@@ -22,7 +22,8 @@
 #define JOBS	   5	/* at a time */
 #define TOKENS_MAX 65536
 #define INPUT_MAX  (1 << 18)
-#define FRESH_HOST 10 /* one cut in so many is followed by a host without memory */
+#define BRIEFLY	   300 /* bytes: the two greetings, and what follows at once */
+#define FRESH_HOST 10  /* one cut in so many is followed by a host without memory */
 
 enum kind { PRINTS, COUNTS, ECHOES, SLEEPS, KINDS };
 
@@ -206,6 +207,8 @@ static void forget_all(void)
 static void come_back(void)
 {
 	vm_until(cut_seen, NULL, VM_LONG, "the session sees that it was cut");
+	for (unsigned n = random_below(3); n > 0; n--)
+		vm_attach_briefly(1 + random_below(BRIEFLY));
 	if (random_below(FRESH_HOST)) {
 		vm_attach();
 		return;

@@ -271,6 +271,20 @@ void vm_attach(void)
 	must_answer();
 }
 
+static bool is_open_or_cut(const void *arg)
+{
+	(void)arg;
+	return session_is_open(vm.session) || !session_is_attached(vm.session);
+}
+
+void vm_attach_briefly(uint64_t bytes)
+{
+	session_attach(vm.session, new_wire());
+	vm.wire->left = bytes;
+	vm_until(is_open_or_cut, NULL, VM_LONG, "an answer to the greeting, or the cut");
+	vm_detach();
+}
+
 static void new_session(bool keep_connection)
 {
 	session_free(vm.session);
