@@ -78,6 +78,8 @@ const char *vm_monitor(const char *line);
 void vm_save(const char *tag);
 void vm_load(const char *tag);
 
+/* What went wrong, and what QEMU and the console said last, as TAP comments. */
+void vm_tell(const char *what);
 /* Turns the loop until then. */
 void vm_until(bool (*done)(const void *arg), const void *arg, int64_t ms, const char *what);
 
