@@ -122,6 +122,8 @@ $(CONFORM): $(CONFORM_OBJ) $(PROTO_OBJ)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
 $(OBJ)/tests/unit/test_vectors: $(OBJ)/host/tests/conformance/text.o
+$(OBJ)/tests/unit/test_pump: $(OBJ)/host/guest-agent/pump.o
+$(OBJ)/host/tests/unit/test_pump.o: CPPFLAGS += -Iguest-agent
 
 # The agent as a program of the host, so that the sanitizers see it.
 AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(GUEST) $(PROTOCOL))
@@ -136,7 +138,8 @@ endif
 -include $(PAIR_HELP:.o=.d) $(UNIT_HELP:.o=.d) $(CONFORM_OBJ:.o=.d) $(VM_HELP:.o=.d)
 
 # Fuzz targets see host and protocol too; fuzz_agent sees the agent instead, in a made-up world. What
-# crashed one is kept beside it. TARGET=fuzz_X runs that one alone.
+# crashed one is kept beside it. TARGET=fuzz_X runs that one alone. tests/fuzz/corpus is what -merge=1
+# -set_cover_merge=1 -max_len=700 left of long runs, and what once crashed.
 TIME      ?= 60
 FUZZ      := $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/$(or $(TARGET),fuzz_*).c))
 FUZZ_OBJ  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out host/cli/main.c,$(HOST)) $(PROTOCOL))
@@ -165,7 +168,7 @@ $(filter-out %/fuzz_agent,$(FUZZ)): $(FUZZ_OBJ)
 fuzz: $(FUZZ)
 	$(Q)set -e; for f in $(FUZZ); do mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
-			$$f.corpus tests/fuzz/corpus/$$(basename $$f); done
+			$$(readlink -f $$f.corpus) $(CURDIR)/tests/fuzz/corpus/$$(basename $$f); done
 
 # make bench: a client of the raw port and of postern, and the raw port's agent for the guest.
 BENCH       := $(OBJ)/tests/bench/port

@@ -15,7 +15,9 @@ static void paid(struct input *in, size_t n)
 
 bool input_take(struct input *in, struct bytes data, bool eof)
 {
-	if ((in->eof && data.len) || !credit_spend(&in->credit, data.len))
+	/* What was not announced yet was not granted. */
+	if ((in->eof && data.len) || data.len + in->grant > in->credit.granted ||
+		!credit_spend(&in->credit, data.len))
 		return false;
 	in->eof = in->eof || eof;
 	in->came += data.len;

@@ -94,7 +94,7 @@ void input_rewind(struct input *in, uint64_t arrived, uint32_t credit)
 {
 	uint64_t back = in->sent - arrived;
 
-	if (!in->gone) {
+	if (!in->gone && back) {
 		in->next -= back;
 		in->len += back;
 	}

@@ -216,8 +216,7 @@ TEST_WITHIN(a_throttled_snapshot_is_told_and_left, LIMIT)
 	save_throttled();
 	for (unsigned i = 0; i < vm_rounds(1); i++) {
 		load_throttled(true, false);
-		load_throttled(false, false);
-		load_throttled(true, true);
+		load_throttled(false, true);
 	}
 	vm_stop();
 }

@@ -9,6 +9,7 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -145,9 +146,19 @@ static void runs(const char *const *argv, const char *wanted)
 	CHECK_INT(result.value, 0);
 }
 
-/* All programs are gone; one that was put there is run as it is. */
+/* Puts a program of this host there. */
+static void put_program(const char *host_path, const char *guest_path)
+{
+	CLEAN(buf) struct buf program = { 0 };
+
+	CHECK(file_read(host_path, 8 << 20, &program, &vm.err));
+	CHECK(put(guest_path, program.data, program.len));
+}
+
+/* All programs are gone; those that are put there are run as they are. */
 static void no_shell(void)
 {
+	static const char *const subject[] = { "/run/subject", "hash", "/file", NULL };
 	static const char *const echo[] = { "/busybox", "echo", "hello", NULL };
 	static const char *const back[] = { "/busybox", "sh", "-c",
 		"/busybox mkdir -p /bin /sbin /usr/bin /usr/sbin && /busybox cp /busybox "
@@ -155,20 +166,21 @@ static void no_shell(void)
 		"/bin/busybox --install -s",
 		NULL };
 	CLEAN(str) char *toolbox = image_toolbox();
-	CLEAN(buf) struct buf busybox = { 0 };
-	const char *output;
+	const char *agent = getenv("POSTERN_AGENT"), *output;
 	struct command_result r;
 
-	CHECK(file_read(toolbox, 8 << 20, &busybox, &vm.err));
 	(void)vm_shell("rm -rf /bin /sbin /usr", &output);
 	vm_ping(STRAIN_MS);
 	r = vm_shell("echo alive", &output);
 	CHECK_INT(r.end, COMMAND_FAILED);
 	CHECK_INT(r.kind, FAIL_NOT_FOUND);
-	CHECK(put("/busybox", busybox.data, busybox.len));
+	put_program(agent ? agent : "build/postern-agent", "/run/subject");
+	CHECK(put("/subject/file", "x", 1));
+	runs(subject, "the agent's own tool runs");
+	put_program(toolbox, "/busybox");
 	runs(echo, "a program runs");
 	runs(back, "the programs are back");
-	vm_says("rm /busybox", "");
+	vm_says("rm -r /busybox /run/subject /subject", "");
 	is_normal();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start a VM with a listening channel, and talk to it. */
+/* Start a VM with a listening channel, and connect to it. */
 #include "vm.h"
 
 #include <fcntl.h>
@@ -27,10 +27,6 @@
 #define ARGS_ROOM     96
 #define INITRAMFS_MAX (256 << 20)
 #define ATTACH_MS     1000 /* without an answer in this time the port may be wedged */
-#define RETRY_MS      200
-#define HEAD_MAX      4096 /* bytes kept of a task's output */
-
-static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 
 struct vm vm;
 static enum accel accel;
@@ -193,7 +189,7 @@ static void start_machine(const struct vm_spec *spec)
 	start_qemu(spec, control, console, words);
 }
 
-static void tell(const char *what)
+void vm_tell(const char *what)
 {
 	CLEAN(str) char *console = vm.console ? console_last(vm.console, 6) : NULL;
 	CLEAN(str) char *words = vm.words ? console_last(vm.words, 3) : NULL;
@@ -207,7 +203,7 @@ void vm_until(bool (*done)(const void *arg), const void *arg, int64_t ms, const 
 {
 	if (loop_until(&vm.loop, done, arg, vm_in(ms), &vm.err))
 		return;
-	tell(vm.err.text);
+	vm_tell(vm.err.text);
 	CHECK_STR("it did not happen", what);
 }
 
@@ -261,7 +257,7 @@ static void must_answer(void)
 {
 	if (answers_or_once_more(VM_LONG))
 		return;
-	tell(vm.err.text);
+	vm_tell(vm.err.text);
 	CHECK_STR(vm.err.text, "an answer to the greeting");
 }
 
@@ -269,6 +265,20 @@ void vm_attach(void)
 {
 	session_attach(vm.session, new_wire());
 	must_answer();
+}
+
+static bool is_open_or_cut(const void *arg)
+{
+	(void)arg;
+	return session_is_open(vm.session) || !session_is_attached(vm.session);
+}
+
+void vm_attach_briefly(uint64_t bytes)
+{
+	session_attach(vm.session, new_wire());
+	vm.wire->left = bytes;
+	vm_until(is_open_or_cut, NULL, VM_LONG, "an answer to the greeting, or the cut");
+	vm_detach();
 }
 
 static void new_session(bool keep_connection)
@@ -294,7 +304,7 @@ void vm_start(const struct vm_spec *spec)
 	vm_until(qemu_answers, NULL, VM_LONG, "QEMU answers");
 	new_session(false);
 	if (!session_wait_open(vm.session, vm_in(VM_LONG), &vm.err)) {
-		tell(vm.err.text);
+		vm_tell(vm.err.text);
 		CHECK_STR(vm.err.text, "HELLO");
 	}
 }
@@ -310,30 +320,6 @@ void vm_stop(void)
 	image_release(&vm.image);
 	loop_release(&vm.loop);
 	CHECK(dir_remove(vm.dir, &vm.err));
-}
-
-static bool never(const void *arg)
-{
-	(void)arg;
-	return false;
-}
-
-void vm_wait_ready(void)
-{
-	const struct command_spec spec = { .argv = (const char *const *)vm.image.ready,
-		.env = env };
-	int64_t until = vm_in(VM_LONG);
-	struct command_result r;
-
-	for (;;) {
-		if (!command_run(vm.session, &spec, until, &r, &vm.err))
-			CHECK_STR(vm.err.text, "a system that is up");
-		if (r.end == COMMAND_EXITED && r.value == 0)
-			return;
-		/* Its root is not there yet, or it has not begun to start. */
-		CHECK(clock_ms() < until);
-		CHECK(!loop_until(&vm.loop, never, NULL, clock_in(RETRY_MS), &vm.err));
-	}
 }
 
 void vm_renew(bool keep_connection)
@@ -380,128 +366,4 @@ void vm_load(const char *tag)
 	CLEAN(str) char *line = xasprintf("loadvm %s", tag);
 
 	CHECK_STR(vm_monitor(line), "");
-}
-
-static size_t keep(void *self, enum stream_part part, const uint8_t *untrusted_data, size_t len)
-{
-	struct buf *out = self;
-
-	(void)part;
-	if (out->len < 65536)
-		buf_add(out, untrusted_data, len);
-	return len;
-}
-
-struct command_result vm_shell(const char *text, const char **ret_output)
-{
-	static struct buf out;
-	const char *const argv[] = { "/bin/sh", "-c", text, NULL };
-	const struct command_spec spec = { .argv = argv, .env = env, .output = keep, .self = &out };
-	struct command_result result;
-
-	buf_release(&out);
-	if (!command_run(vm.session, &spec, vm_in(VM_LONG), &result, &vm.err)) {
-		tell(vm.err.text);
-		CHECK_STR(vm.err.text, text);
-	}
-	*ret_output = buf_text(&out);
-	return result;
-}
-
-void vm_says(const char *text, const char *wanted)
-{
-	const char *output;
-	struct command_result result = vm_shell(text, &output);
-
-	if (result.end != COMMAND_EXITED)
-		CHECK_STR(result.text, text);
-	CHECK_STR(output, wanted);
-	CHECK_INT(result.value, 0);
-}
-
-unsigned long long vm_number(const char *text)
-{
-	const char *output;
-	char *end;
-	unsigned long long n;
-
-	(void)vm_shell(text, &output);
-	n = strtoull(output, &end, 10);
-	if (end == output)
-		CHECK_STR(output, "a number");
-	return n;
-}
-
-void vm_ping(int64_t ms)
-{
-	if (!session_ping(vm.session, vm_in(ms), NULL, &vm.err)) {
-		tell(vm.err.text);
-		CHECK_STR(vm.err.text, "PONG");
-	}
-}
-
-static size_t count(void *self, enum stream_part part, const uint8_t *untrusted_data, size_t len)
-{
-	struct vm_task *t = self;
-	size_t room = t->head.len < HEAD_MAX ? HEAD_MAX - t->head.len : 0;
-
-	(void)part;
-	buf_add(&t->head, untrusted_data, len < room ? len : room);
-	t->bytes += len;
-	return len;
-}
-
-struct vm_task *vm_task(const char *text)
-{
-	struct vm_task *t = xcalloc(1, sizeof(*t));
-	const char *const argv[] = { "/bin/sh", "-c", text, NULL };
-	const struct command_spec spec = {
-		.argv = argv, .env = env, .stream_input = true, .output = count, .self = t
-	};
-
-	t->command = command_start(vm.session, &spec, &vm.err);
-	if (!t->command)
-		CHECK_STR(vm.err.text, text);
-	return t;
-}
-
-struct bytes_wanted {
-	const struct vm_task *task;
-	uint64_t bytes;
-};
-
-static bool bytes_came(const void *arg)
-{
-	const struct bytes_wanted *w = arg;
-
-	return w->task->bytes >= w->bytes || command_result(w->task->command)->end != COMMAND_RUNS;
-}
-
-void vm_task_bytes(struct vm_task *t, uint64_t bytes)
-{
-	const struct bytes_wanted w = { t, t->bytes + bytes };
-
-	vm_until(bytes_came, &w, VM_LONG, "output comes");
-	if (t->bytes < w.bytes)
-		CHECK_STR(command_result(t->command)->text, "output");
-}
-
-static bool task_ended(const void *arg)
-{
-	const struct vm_task *t = arg;
-
-	return command_result(t->command)->end != COMMAND_RUNS;
-}
-
-const struct command_result *vm_task_end(struct vm_task *t)
-{
-	vm_until(task_ended, t, VM_LONG, "the command ends");
-	return command_result(t->command);
-}
-
-void vm_task_free(struct vm_task *t)
-{
-	command_free(t->command);
-	buf_release(&t->head);
-	free(t);
 }

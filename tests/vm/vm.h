@@ -62,8 +62,10 @@ void vm_detach(void);
 /* Connects, attaches the session again, and waits for the guest's answer. Where none comes it does
  * so once more, as every owner of such a socket must. */
 void vm_attach(void);
-/* The same for a session of a host without memory, with an epoch of its own, in the place of the
- * present one; on the connection that is there if it is to be kept. */
+/* Attaches through a wire that is cut after so many bytes; waits for an answer or the cut. */
+void vm_attach_briefly(uint64_t bytes);
+/* Like vm_attach for a session of a host without memory, with an epoch of its own, in the place of
+ * the present one; on the connection that is there if it is to be kept. */
 void vm_renew(bool keep_connection);
 /* The same where it may fail: false when no answer came to the second attach either. */
 bool vm_try_renew(bool keep_connection);
@@ -76,6 +78,8 @@ const char *vm_monitor(const char *line);
 void vm_save(const char *tag);
 void vm_load(const char *tag);
 
+/* What went wrong, and what QEMU and the console said last, as TAP comments. */
+void vm_tell(const char *what);
 /* Turns the loop until then. */
 void vm_until(bool (*done)(const void *arg), const void *arg, int64_t ms, const char *what);
 
