@@ -194,11 +194,11 @@ def others(bench):
             raise BenchError("the file in the guest differs from the one on the host")
 
     return rates({
-        "guest_agent_out": timed(read, 3),
+        "guest_agent_out": timed(read, 2, warm_up=0),
         "guest_agent_in":
-            timed(lambda: machine.guest_agent.write_file(GUEST_FILE, data, CHUNK), 3, warm_up=0),
-        "scp_out": timed(lambda: machine.ssh.copy(remote, target), 3),
-        "scp_in": timed(lambda: machine.ssh.copy(source, remote), 3)})
+            timed(lambda: machine.guest_agent.write_file(GUEST_FILE, data, CHUNK), 2, warm_up=0),
+        "scp_out": timed(lambda: machine.ssh.copy(remote, target), 2, warm_up=0),
+        "scp_in": timed(lambda: machine.ssh.copy(source, remote), 2, warm_up=0)})
 
 
 @group("flood", "While `yes` floods an output of another command",
