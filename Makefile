@@ -116,14 +116,16 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 $(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
 $(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
 
+# A part of the agent by itself.
+$(OBJ)/tests/pair/test_pump: $(OBJ)/host/guest-agent/pump.o
+$(OBJ)/host/tests/pair/test_pump.o: CPPFLAGS += -Iguest-agent
+
 # Scripts of bytes against any agent, and the bytes themselves against protocol/.
 $(CONFORM): $(CONFORM_OBJ) $(PROTO_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^
 $(OBJ)/tests/unit/test_vectors: $(OBJ)/host/tests/conformance/text.o
-$(OBJ)/tests/unit/test_pump: $(OBJ)/host/guest-agent/pump.o
-$(OBJ)/host/tests/unit/test_pump.o: CPPFLAGS += -Iguest-agent
 
 # The agent as a program of the host, so that the sanitizers see it.
 AGENT_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(GUEST) $(PROTOCOL))
