@@ -62,6 +62,11 @@ static void wait_for(struct peer *p, short events)
 	CHECK(poll(&fd, 1, -1) == 1);
 }
 
+void peer_wait(struct peer *p)
+{
+	wait_for(p, POLLIN);
+}
+
 /* Takes what has come; false: nothing has. */
 static bool fill(struct peer *p)
 {

@@ -49,6 +49,8 @@ void peer_send_flags(
 		peer_send(p, MSG_##CODE, stream, bytes_of(body_, (size_t)(w_.at - body_)));        \
 	} while (0)
 
+/* Waits until bytes have come, and leaves them there. */
+void peer_wait(struct peer *p);
 /* The next frame, of whatever session. The body is borrowed until the next call. */
 struct frame peer_next(struct peer *p);
 /* The next frame, which must be this one of this session. */
