@@ -29,6 +29,9 @@ static bool make_pipe(int *ret_ours, int *ret_theirs, bool we_write)
 	*ret_ours = ends[we_write];
 	*ret_theirs = ends[!we_write];
 	fcntl(*ret_ours, F_SETFL, O_NONBLOCK);
+	/* Each turn that the writer and we take costs more than to copy some pages. */
+	if (!we_write)
+		fcntl(*ret_ours, F_SETPIPE_SZ, STREAM_WINDOW);
 	return true;
 }
 

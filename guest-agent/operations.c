@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define OUTPUTS ((size_t)2 * OPERATIONS_MAX)
-#define PASSES	4 /* chunks per output and turn */
 
 /* Bytes for the standard input of each. Only those in use are ever touched. */
 static uint8_t rings[OPERATIONS_MAX][STREAM_WINDOW];
@@ -201,11 +200,9 @@ void operations_wants(struct operations *ops, const struct session *s, struct lo
 			operation_wants(&ops->all[i], s, loop);
 }
 
-/* One chunk of each output that has one. False: none had, or the port takes no more. */
-static bool pump_all(struct operations *ops, struct session *s, struct port *port)
+/* One chunk of each output that has one; then what the host says is heard first. */
+static void pump_all(struct operations *ops, struct session *s, struct port *port)
 {
-	bool any = false;
-
 	for (size_t i = 0; i < OUTPUTS; i++) {
 		size_t n = (ops->turn + i) % OUTPUTS;
 		struct operation *o = &ops->all[n / 2];
@@ -216,13 +213,11 @@ static bool pump_all(struct operations *ops, struct session *s, struct port *por
 		if (!output_pump(&o->out[n % 2], s, stream_of(o->id, part)))
 			continue;
 		session_flush(s, port);
-		any = true;
 		if (!session_quiet(s)) {
 			ops->turn = n + 1;
-			return false;
+			return;
 		}
 	}
-	return any;
 }
 
 void operations_turn(struct operations *ops, struct session *s, struct port *port)
@@ -233,9 +228,8 @@ void operations_turn(struct operations *ops, struct session *s, struct port *por
 		if (o->kind && !operation_turn(o, s))
 			operation_release(o);
 	}
-	for (int i = 0; i < PASSES && s->phase == OPEN; i++)
-		if (!pump_all(ops, s, port))
-			break;
+	if (s->phase == OPEN)
+		pump_all(ops, s, port);
 }
 
 unsigned operations_running(const struct operations *ops)

@@ -135,10 +135,10 @@ def true(bench):
     machine.ssh.start_master()
     try:
         return bench.in_turns(
-            4 if bench.quick else 20, 10, raw_true=bench.port("raw", "true"),
+            10 if bench.quick else 50, 4, raw_true=bench.port("raw", "true"),
             true=bench.port("postern", "true"),
             guest_agent_true=lambda n: timed(machine.guest_agent.true, n),
-            ssh_master_true=lambda n: timed(machine.ssh.true, n // 4))
+            ssh_master_true=lambda n: timed(machine.ssh.true, 1))
     finally:
         machine.ssh.stop_master()
 
