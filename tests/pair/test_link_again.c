@@ -153,7 +153,8 @@ TEST(output_is_whole_or_counted_as_lost)
 	CHECK_INT(r->value, 0);
 	CHECK_INT(r->stdout_bytes, out.len);
 	CHECK_INT(r->stdout_bytes + r->output_lost, 4800000);
-	CHECK(!strcmp(buf_text(&out) + out.len - 9, "\n1599999\n"));
+	/* On a slow host the last bytes were under way when the channel ended last. */
+	CHECK(r->output_lost || !strcmp(buf_text(&out) + out.len - 9, "\n1599999\n"));
 	CHECK_INT(session_greetings(session), 1 + TIMES);
 	command_free(c);
 	buf_release(&out);
