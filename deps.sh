@@ -1,19 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: deps.sh [check]
+# usage: deps.sh [check|bench]
 #
 # Installs the packages that postern needs to build, to make its images and to run its tests; with
-# `check` also those of the linters. Says first what it will install. Does nothing when all is there.
+# `check` also those of the linters, with `bench` those of what it is compared with. Says first what it
+# will install. Does nothing when all is there.
 set -eu
 
 build='gcc make libc6-dev libcurl4-openssl-dev libcjson-dev libyaml-dev musl-tools'
 run='qemu-system-x86 qemu-utils'
 images='mmdebstrap debian-archive-keyring e2fsprogs uidmap python3'
 tests='curl jq procps'
+bench='openssh-client'
 lint='clang clang-format clang-tidy cppcheck shellcheck libclang-rt-dev'
 
 wanted="$build $run $images $tests"
-[ "${1-}" = check ] && wanted="$wanted $lint"
+case ${1-} in
+check) wanted="$wanted $lint" ;;
+bench) wanted="$wanted $bench" ;;
+esac
 
 if ! command -v apt-get >/dev/null; then
 	cat <<TXT

@@ -9,7 +9,7 @@
  */
 #include "agent.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,12 +19,13 @@
 #include <unistd.h>
 
 #include "crc32.h"
+#include "ending.h"
 #include "freeze.h"
-#include "kernfs.h"
-#include "operation.h"
+#include "operations.h"
+#include "vitals.h"
 
-#define GREET_MS 1000  /* between greetings that nobody answers */
-#define SYNC_MS	 10000 /* a disk that does not sync is not waited for longer */
+#define PORT_BUFFER 4096 /* the port's driver hands out so much at a time */
+#define GREET_MS    1000 /* between greetings that nobody answers */
 
 static struct agent {
 	const struct agent_place *place;
@@ -34,11 +35,13 @@ static struct agent {
 	struct session session;
 	struct operations ops;
 	struct freeze freeze;
+	struct ending ending;
 	int signals, ready;
+	bool attached; /* there is a session: nonce and epoch are of the host */
+	bool known;    /* the host knows from us what we know of this epoch */
 	uint8_t nonce[16], epoch[16], boot_id[16];
+	uint16_t flags; /* enum hello_flag, of the answer to the last HELLO */
 	uint64_t greet_at;
-	uint64_t off_at; /* when to switch off, 0: never */
-	pid_t syncing;
 } agent;
 
 static void send_hello(void)
@@ -46,6 +49,7 @@ static void send_hello(void)
 	struct msg_hello m = {
 		.generation = PROTOCOL_GENERATION,
 		.build = crc32_of(VERSION, sizeof(VERSION) - 1),
+		.flags = agent.flags,
 	};
 	uint8_t body[HELLO_BODY];
 	struct writer w = writer_of(body, sizeof(body));
@@ -64,9 +68,32 @@ static void end_session(void)
 	operations_clear(&agent.ops);
 	freeze_clear(&agent.freeze);
 	session_clear(&agent.session);
+	agent.attached = false;
+	agent.flags = 0;
 	memset(agent.nonce, 0, sizeof(agent.nonce));
 	memset(agent.epoch, 0, sizeof(agent.epoch));
 	send_hello();
+}
+
+/* A new session, of the same epoch or another. A freeze outlives either. */
+static void begin_session(const struct msg_hello *m)
+{
+	const bool held =
+		agent.attached && agent.known && !memcmp(m->epoch, agent.epoch, sizeof(m->epoch));
+	const bool frozen = freeze_inherit(&agent.freeze);
+
+	if (held)
+		operations_hold(&agent.ops);
+	else
+		operations_clear(&agent.ops);
+	session_clear(&agent.session);
+	agent.attached = true;
+	agent.known = held || !(m->flags & HELLO_HELD);
+	agent.flags = (held ? HELLO_HELD : 0) | (frozen ? HELLO_FROZEN : 0);
+	memcpy(agent.nonce, m->nonce, sizeof(m->nonce));
+	memcpy(agent.epoch, m->epoch, sizeof(m->epoch));
+	agent.session.phase = frozen ? FROZEN : OPEN;
+	agent.session.tag = session_tag(m->nonce);
 }
 
 static bool on_hello(const struct frame *f)
@@ -77,46 +104,10 @@ static bool on_hello(const struct frame *f)
 	/* A torn or empty greeting is nobody's. */
 	if (!get_hello(f->body, &m) || !memcmp(m.nonce, none, sizeof(none)))
 		return true;
-	if (memcmp(m.nonce, agent.nonce, sizeof(m.nonce)) != 0) {
-		end_session();
-		session_clear(&agent.session);
-		memcpy(agent.nonce, m.nonce, sizeof(m.nonce));
-		memcpy(agent.epoch, m.epoch, sizeof(m.epoch));
-		agent.session.phase = OPEN;
-		agent.session.tag = session_tag(m.nonce);
-	}
+	if (!agent.attached || memcmp(m.nonce, agent.nonce, sizeof(m.nonce)) != 0)
+		begin_session(&m);
 	send_hello();
 	return true;
-}
-
-static bool on_exec(const struct frame *f)
-{
-	return operations_exec(&agent.ops, &agent.session, f);
-}
-
-static bool on_put(const struct frame *f)
-{
-	return operations_put(&agent.ops, &agent.session, f);
-}
-
-static bool on_data(const struct frame *f)
-{
-	return operations_data(&agent.ops, &agent.session, f);
-}
-
-static bool on_credit(const struct frame *f)
-{
-	return operations_credit(&agent.ops, f);
-}
-
-static bool on_cancel(const struct frame *f)
-{
-	return operations_cancel(&agent.ops, &agent.session, f);
-}
-
-static bool on_ack(const struct frame *f)
-{
-	return operations_ack(&agent.ops, f);
 }
 
 static bool on_prepare(const struct frame *f)
@@ -135,8 +126,7 @@ static bool on_heal(const struct frame *f)
 	struct msg_heal m;
 
 	/* Healing before PREPARED was said would leave its asker without an answer. */
-	if (f->stream || f->flags || !get_heal(f->body, &m) || agent.freeze.answer_by ||
-		agent.freeze.prepared_due)
+	if (f->stream || f->flags || !get_heal(f->body, &m) || !freeze_can_heal(&agent.freeze))
 		return false;
 	freeze_heal(&agent.freeze, &m);
 	agent.session.phase = OPEN;
@@ -145,45 +135,63 @@ static bool on_heal(const struct frame *f)
 
 static bool on_ping(const struct frame *f)
 {
+	struct msg_pong pong = { 0 };
+	uint8_t body[64];
+	struct writer w = writer_of(body, sizeof(body));
 	struct msg_ping m;
 
 	if (f->stream || f->flags || !get_ping(f->body, &m))
 		return false;
-	SEND(&agent.session, PONG, ping, 0, .token = m.token);
+	vitals_read(&pong);
+	pong.token = m.token;
+	pong.operations = (uint16_t)operations_running(&agent.ops);
+	put_pong(&w, &pong);
+	session_send(&agent.session, MSG_PONG, 0, bytes_of(body, (size_t)(w.at - body)));
 	return true;
 }
 
-static bool on_poweroff(const struct frame *f)
+static bool on_ending(const struct frame *f)
 {
 	if (f->stream || f->flags || f->body.len)
 		return false;
 	if (!agent.place->owns_machine)
 		exit(0);
-	agent.off_at = now_ms();
-	if (agent.place->is_init || agent.syncing)
-		return true;
-	agent.syncing = fork();
-	if (agent.syncing == 0) {
-		sync();
-		_exit(0);
-	}
-	agent.off_at += agent.syncing > 0 ? SYNC_MS : 0;
+	ending_begin(&agent.ending, f->type == MSG_REBOOT ? RB_AUTOBOOT : RB_POWER_OFF,
+		!agent.place->is_init);
 	return true;
 }
 
+/* Messages of the session, and those about operations. False: the session is over. */
 static bool (*const handlers[])(const struct frame *) = {
 	[MSG_HELLO] = on_hello,
-	[MSG_EXEC] = on_exec,
-	[MSG_DATA] = on_data,
-	[MSG_CREDIT] = on_credit,
-	[MSG_CANCEL] = on_cancel,
-	[MSG_ACK] = on_ack,
-	[MSG_PUT] = on_put,
 	[MSG_PREPARE] = on_prepare,
 	[MSG_HEAL] = on_heal,
 	[MSG_PING] = on_ping,
-	[MSG_POWEROFF] = on_poweroff,
+	[MSG_POWEROFF] = on_ending,
+	[MSG_REBOOT] = on_ending,
 };
+
+static bool (*const operation_handlers[])(
+	struct operations *, struct session *, const struct frame *) = {
+	[MSG_EXEC] = operations_begin,
+	[MSG_PUT] = operations_begin,
+	[MSG_GET] = operations_begin,
+	[MSG_DATA] = operations_data,
+	[MSG_CREDIT] = operations_credit,
+	[MSG_CANCEL] = operations_cancel,
+	[MSG_SIGNAL] = operations_signal,
+	[MSG_RESIZE] = operations_resize,
+	[MSG_QUERY] = operations_query,
+	[MSG_ACK] = operations_ack,
+};
+
+static bool handle(const struct frame *f)
+{
+	if (f->type < sizeof(handlers) / sizeof(*handlers) && handlers[f->type])
+		return handlers[f->type](f);
+	assert(operation_handlers[f->type]); /* all other messages are the guest's */
+	return operation_handlers[f->type](&agent.ops, &agent.session, f);
+}
 
 static void dispatch(const struct frame *f)
 {
@@ -191,16 +199,17 @@ static void dispatch(const struct frame *f)
 
 	if (f->type != MSG_HELLO && (s->phase == GREETING || f->tag != s->tag))
 		return; /* of another session */
+	agent.known |= f->type != MSG_HELLO;
 	if (!message_known(f->type))
 		return;
-	if (!message_legal(f->type, FROM_HOST, s->phase) || !handlers[f->type](f))
+	if (!message_legal(f->type, FROM_HOST, s->phase) || !handle(f))
 		end_session();
 }
 
 static void receive(void)
 {
 	struct frame f;
-	size_t size;
+	size_t size, n;
 	uint8_t *space;
 
 	while (session_room(&agent.session) && inbox_next(&agent.in, &f))
@@ -211,11 +220,13 @@ static void receive(void)
 	}
 	if (!session_room(&agent.session))
 		return;
-	space = inbox_space(&agent.in, &size);
-	size = port_read(&agent.port, space, size);
-	inbox_filled(&agent.in, size);
+	do {
+		space = inbox_space(&agent.in, &size);
+		n = port_read(&agent.port, space, size);
+		inbox_filled(&agent.in, n);
+	} while (n >= PORT_BUFFER && n < size);
 	/* What came is looked at in this turn, what is behind it in the next. */
-	while (size && session_room(&agent.session) && inbox_next(&agent.in, &f))
+	while (session_room(&agent.session) && inbox_next(&agent.in, &f))
 		dispatch(&f);
 }
 
@@ -245,9 +256,8 @@ static void on_signal(void *self)
 	while (read(agent.signals, info, sizeof(info)) > 0)
 		;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == agent.syncing)
-			agent.off_at = now_ms();
-		else if (!operations_reaped(&agent.ops, pid, status))
+		if (!ending_reaped(&agent.ending, pid) &&
+			!operations_reaped(&agent.ops, pid, status))
 			sweep = true;
 	}
 	if (sweep)
@@ -266,23 +276,6 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Random, and of this boot: the kernel writes it in hexadecimal, with dashes. */
-static void read_boot_id(void)
-{
-	char text[64] = "";
-	size_t n = 0;
-
-	(void)kernfs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof(text));
-	for (const char *p = text; *p && n < 32; p++) {
-		int digit = *p >= 'a' ? *p - 'a' + 10 : *p - '0';
-
-		if (*p == '-')
-			continue;
-		agent.boot_id[n / 2] = (uint8_t)(agent.boot_id[n / 2] << 4 | (digit & 15));
-		n++;
-	}
-}
-
 static void wait_turn(void)
 {
 	struct loop *loop = &agent.loop;
@@ -296,8 +289,7 @@ static void wait_turn(void)
 	if (agent.session.moved)
 		loop_until(loop, now_ms());
 	agent.session.moved = false;
-	if (agent.off_at)
-		loop_until(loop, agent.off_at);
+	ending_wants(&agent.ending, loop);
 	if (agent.session.phase == GREETING)
 		loop_until(loop, agent.greet_at);
 	loop_want(loop, agent.signals, POLLIN, on_signal, NULL);
@@ -309,33 +301,43 @@ static void wait_turn(void)
 	loop_turn(loop);
 }
 
-_Noreturn void agent_run(const struct agent_place *place)
+void agent_begin(const struct agent_place *place)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	agent.place = place;
 	agent.ready = place->ready;
 	agent.signals = open_signals();
-	read_boot_id();
+	vitals_boot_id(agent.boot_id);
 	operations_init(&agent.ops, place->enter_system, place->ready < 0, null);
 	freeze_init(&agent.freeze);
 	session_clear(&agent.session);
 	port_init(&agent.port, place->channel);
-	for (;;) {
-		if (port_find(&agent.port))
-			end_session();
-		/* A greeting may get lost while no host is there. */
-		if (agent.session.phase == GREETING && now_ms() >= agent.greet_at) {
-			if (!outbox_peek(&agent.session.out).len)
-				send_hello();
-			agent.greet_at = now_ms() + GREET_MS;
-		}
-		receive();
-		operations_turn(&agent.ops, &agent.session, &agent.port);
-		freeze_turn(&agent.freeze, &agent.session);
-		session_flush(&agent.session, &agent.port);
-		if (agent.off_at && now_ms() >= agent.off_at)
-			reboot(RB_POWER_OFF);
-		wait_turn();
+}
+
+void agent_turn(void)
+{
+	if (port_find(&agent.port))
+		end_session();
+	if (agent.port.taken && agent.place->steps_aside)
+		exit(0);
+	/* A greeting may get lost while no host is there. */
+	if (agent.session.phase == GREETING && now_ms() >= agent.greet_at) {
+		if (!outbox_peek(&agent.session.out).len)
+			send_hello();
+		agent.greet_at = now_ms() + GREET_MS;
 	}
+	receive();
+	operations_turn(&agent.ops, &agent.session, &agent.port);
+	freeze_turn(&agent.freeze, &agent.session, operations_running(&agent.ops));
+	session_flush(&agent.session, &agent.port);
+	ending_turn(&agent.ending);
+	wait_turn();
+}
+
+_Noreturn void agent_run(const struct agent_place *place)
+{
+	agent_begin(place);
+	for (;;)
+		agent_turn();
 }

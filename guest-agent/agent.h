@@ -11,9 +11,14 @@ struct agent_place {
 	bool enter_system; /* the system has a root of its own, that of PID 1 */
 	bool owns_machine; /* POWEROFF ends the machine, not the program alone */
 	bool is_init;	   /* we are PID 1 */
+	bool steps_aside;  /* ends when another program holds the port */
 };
 
-/* Serves until the machine ends, or the inherited socket does. */
+/* Serves until the machine ends, or the inherited socket does. Borrows place for ever. */
 _Noreturn void agent_run(const struct agent_place *place);
+
+/* What it is made of: a begin, and turns that each wait once and do what is due. */
+void agent_begin(const struct agent_place *place);
+void agent_turn(void);
 
 #endif

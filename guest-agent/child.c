@@ -2,26 +2,24 @@
 /* From fork to exec: nothing of the agent's comes along. */
 #include "child.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "carry.h"
 #include "kernfs.h"
-
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#include "program.h"
+#include "report.h"
 
 bool child_enter_system(void)
 {
-	int ns = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int ns = openat(kernfs_proc(), "1/ns/mnt", O_RDONLY | O_CLOEXEC);
 
 	return ns >= 0 && setns(ns, CLONE_NEWNS) == 0;
 }
@@ -60,118 +58,33 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The strings of a request, each with its NUL. Lives in the child alone. */
-static char text[PAYLOAD_MAX];
-static char *args[ARGS_MAX + 1], *environment[ENV_MAX + 1];
-
-static char *lay_out(char *at, const struct bytes *strings, size_t n, char **pointers)
-{
-	for (size_t i = 0; i < n; i++) {
-		pointers[i] = at;
-		memcpy(at, strings[i].data, strings[i].len);
-		at += strings[i].len;
-		*at++ = '\0';
-	}
-	pointers[n] = NULL;
-	return at;
-}
-
-static const char *search_path(void)
-{
-	for (char **e = environment; *e; e++)
-		if (!strncmp(*e, "PATH=", 5))
-			return *e + 5;
-	return DEFAULT_PATH;
-}
-
-/* Tries each directory of the path. Returns with the most telling errno. */
-static void exec_searched(const char *name)
-{
-	const char *dir = search_path();
-	char path[PATH_LENGTH];
-	int why = ENOENT;
-
-	for (;;) {
-		size_t len = strcspn(dir, ":");
-		int n = snprintf(
-			path, sizeof(path), "%.*s%s%s", (int)len, dir, len ? "/" : "", name);
-
-		if (n < (int)sizeof(path)) {
-			execve(path, args, environment);
-			if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-				return;
-			if (errno == EACCES || access(path, F_OK) == 0)
-				why = EACCES;
-		}
-		if (!dir[len])
-			break;
-		dir += len + 1;
-	}
-	errno = why;
-}
-
-static enum fail_kind exec_failure(const char *path)
-{
-	switch (errno) {
-	case ENOENT:
-	case ENOTDIR:
-		/* A script whose interpreter is missing is there all the same. */
-		return access(path, F_OK) == 0 ? FAIL_NOT_EXECUTABLE : FAIL_NOT_FOUND;
-	case E2BIG:
-	case EAGAIN:
-	case EMFILE:
-	case ENFILE:
-	case ENOMEM:
-		return FAIL_RESOURCES;
-	default:
-		return FAIL_NOT_EXECUTABLE;
-	}
-}
-
-static struct child_report try_exec(const struct child_spec *spec)
-{
-	const struct msg_exec *m = spec->exec;
-	char *at = lay_out(text, m->argv, m->argc, args);
-	struct child_report report;
-
-	at = lay_out(at, m->env, m->envc, environment);
-	if (m->dir.len)
-		memcpy(at, m->dir.data, m->dir.len);
-	if (spec->enter_system && !child_enter_system())
-		return (struct child_report){ FAIL_NOT_READY, errno };
-	if (chdir(m->dir.len ? at : "/") < 0)
-		return (struct child_report){ FAIL_DIRECTORY, errno };
-	assert(args[0]); /* the decoder refuses an empty vector */
-	if (strchr(args[0], '/')) {
-		execve(args[0], args, environment);
-		report.error = errno;
-		report.kind = exec_failure(args[0]);
-	} else {
-		exec_searched(args[0]);
-		report.error = errno;
-		report.kind = exec_failure("");
-	}
-	return report;
-}
-
 static _Noreturn void become(const struct child_spec *spec)
 {
-	struct child_report report;
+	const enum message kind = spec->kind;
+	struct report report = { .about = REPORT_FAILED };
+	int error = 0;
 
 	setsid();
 	reset_signals();
 	set_limits();
-	(void)kernfs_write(AT_FDCWD, "/proc/self/oom_score_adj", "0");
+	(void)kernfs_write(kernfs_proc(), "self/oom_score_adj", "0");
 	umask(022);
-	for (int i = 0; i < 3; i++) {
-		if (dup2(spec->stdio[i], i) < 0) {
-			report = (struct child_report){ FAIL_RESOURCES, errno };
-			goto fail;
-		}
+	for (int i = 0; i < 3; i++)
+		if (dup2(spec->stdio[i], i) < 0)
+			error = errno;
+	report.kind = FAIL_RESOURCES;
+	if (!error && spec->enter_system && !child_enter_system()) {
+		error = errno;
+		report.kind = FAIL_NOT_READY;
 	}
-	report = try_exec(spec);
-fail:
-	(void)!write(spec->report, &report, sizeof(report));
+	if (!error && kind == MSG_EXEC)
+		program_become(spec->exec, spec->report);
+	if (!error && kind == MSG_GET)
+		carry_out(spec->path, spec->manifest, spec->report);
+	if (!error && kind == MSG_PUT)
+		carry_in(spec->path, spec->report);
+	report.error = error;
+	report_send(spec->report, &report, -1);
 	_exit(127);
 }
 

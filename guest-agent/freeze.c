@@ -29,17 +29,29 @@ void freeze_init(struct freeze *fz)
 	*fz = (struct freeze){ .fd = -1 };
 }
 
+/* Closes all descriptors from 3 on but these two. */
+static void keep_only(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if (low > 3)
+		(void)syscall(SYS_close_range, 3, low - 1, 0);
+	if (high > low + 1)
+		(void)syscall(SYS_close_range, low + 1, high - 1, 0);
+	(void)syscall(SYS_close_range, high + 1, ~0u, 0);
+}
+
 static _Noreturn void hold(int fd, uint32_t deadline_ms)
 {
 	struct pollfd told = { .fd = fd, .events = POLLIN };
 	int root, error = 0;
 
-	/* It may live long, and must not keep the pipes of commands open. */
-	(void)dup2(fd, 3);
-	(void)syscall(SYS_close_range, 4, ~0u, 0);
-	fd = told.fd = 3;
 	root = child_enter_system() ? open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (root < 0 || control(root, FREEZE_ROOT) < 0)
+	if (root < 0)
+		error = errno;
+	else
+		keep_only(fd, root); /* it may live long: others' pipes must end without it */
+	if (!error && control(root, FREEZE_ROOT) < 0)
 		error = errno;
 	(void)!write(fd, &error, sizeof(error));
 	if (error)
@@ -97,8 +109,8 @@ static void on_child(void *self)
 	if (n == sizeof(error) && fz->answer_by) {
 		fz->answer_by = 0;
 		fz->error = error;
-		fz->frozen = error == 0;
-		fz->prepared_due = true;
+		fz->frozen = error == 0 && !fz->healed_due;
+		fz->prepared_due = !fz->nobodys;
 		if (!error)
 			return;
 	} else if (n == sizeof(error) && fz->healed_due && !fz->heal_error) {
@@ -114,7 +126,7 @@ static void on_child(void *self)
 void freeze_heal(struct freeze *fz, const struct msg_heal *m)
 {
 	fz->heal_error = fz->lapsed ? ETIMEDOUT : 0;
-	fz->lapsed = false;
+	fz->lapsed = fz->frozen = false;
 	if (!fz->heal_error)
 		fz->heal_error = heal_seed(m->seed);
 	if (!fz->heal_error)
@@ -125,6 +137,18 @@ void freeze_heal(struct freeze *fz, const struct msg_heal *m)
 		(void)shutdown(fz->fd, SHUT_WR);
 }
 
+bool freeze_can_heal(const struct freeze *fz)
+{
+	return fz->nobodys || (!fz->answer_by && !fz->prepared_due);
+}
+
+bool freeze_inherit(struct freeze *fz)
+{
+	fz->prepared_due = fz->healed_due = fz->lapsed = false;
+	fz->nobodys = fz->fd >= 0;
+	return fz->frozen || fz->answer_by;
+}
+
 void freeze_wants(struct freeze *fz, struct loop *loop)
 {
 	if (fz->answer_by)
@@ -133,18 +157,26 @@ void freeze_wants(struct freeze *fz, struct loop *loop)
 		loop_want(loop, fz->fd, POLLIN, on_child, fz);
 }
 
-void freeze_turn(struct freeze *fz, struct session *s)
+/* The freeze hangs. It thaws when it has come about after all: our end is closed. */
+static void give_up(struct freeze *fz)
 {
-	if (fz->answer_by && now_ms() >= fz->answer_by) {
-		freeze_clear(fz);
-		fz->error = ETIMEDOUT;
-		fz->prepared_due = true;
-	}
+	const bool nobodys = fz->nobodys, healed_due = fz->healed_due;
+
+	freeze_clear(fz);
+	fz->error = fz->heal_error = ETIMEDOUT;
+	fz->healed_due = healed_due;
+	fz->prepared_due = !nobodys;
+}
+
+void freeze_turn(struct freeze *fz, struct session *s, unsigned running)
+{
+	if (fz->answer_by && now_ms() >= fz->answer_by)
+		give_up(fz);
 	if (!session_room(s))
 		return;
 	/* Bytes of streams must not follow. */
 	if (fz->prepared_due && session_quiet(s)) {
-		SEND(s, PREPARED, prepared, 0, .error = (uint32_t)fz->error);
+		SEND(s, PREPARED, prepared, 0, .error = (uint32_t)fz->error, .running = running);
 		fz->prepared_due = false;
 		if (fz->error)
 			s->phase = OPEN;

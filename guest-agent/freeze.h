@@ -14,7 +14,8 @@
 
 struct freeze {
 	int fd;		   /* to the child, -1: none */
-	bool frozen;	   /* as far as we know */
+	bool frozen;	   /* as far as we know, and nobody asked to thaw */
+	bool nobodys;	   /* who asked for it is gone: PREPARED is not said */
 	bool lapsed;	   /* it ended by itself, and nobody was told yet */
 	bool prepared_due; /* PREPARED is to be said, with `error` */
 	bool healed_due;   /* HEALED is to be said once it is thawed, with `heal_error` */
@@ -29,9 +30,15 @@ void freeze_prepare(struct freeze *fz, const struct msg_prepare *m, bool system)
 /* New entropy, the clock, then thaw. */
 void freeze_heal(struct freeze *fz, const struct msg_heal *m);
 
+/* A HEAL may come: nothing is owed to who asked for the freeze. */
+bool freeze_can_heal(const struct freeze *fz);
+/* A new session begins: answers to the last one are dropped, the freeze stays. True: it is frozen,
+ * or about to be. */
+bool freeze_inherit(struct freeze *fz);
+
 void freeze_wants(struct freeze *fz, struct loop *loop);
-/* Says what is due, and sets the phase. */
-void freeze_turn(struct freeze *fz, struct session *s);
+/* Says what is due, and sets the phase. running: commands that have not ended. */
+void freeze_turn(struct freeze *fz, struct session *s, unsigned running);
 
 /* Thaws and forgets. */
 void freeze_clear(struct freeze *fz);

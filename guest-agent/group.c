@@ -2,15 +2,15 @@
 /* Groups of processes by cgroup v2, else by session. */
 #include "group.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernfs.h"
+#include "text.h"
 
 #define HOME "vport" /* where the agent itself lives */
 
@@ -24,18 +24,19 @@ void groups_init(const char *mount)
 		return;
 	(void)mkdirat(root, HOME, 0755);
 	home = openat(root, HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	close(root);
 	if (home >= 0 && !kernfs_write(home, "cgroup.procs", "0")) {
 		close(home);
 		home = -1;
+		(void)unlinkat(root, HOME, AT_REMOVEDIR);
 	}
+	close(root);
 }
 
 void groups_return(void)
 {
 	char text[1024];
 
-	if (home < 0 || !kernfs_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)))
+	if (home < 0 || !kernfs_read(kernfs_proc(), "self/cgroup", text, sizeof(text)))
 		return;
 	if (!strstr(text, "0::/" HOME))
 		(void)kernfs_write(home, "cgroup.procs", "0");
@@ -55,17 +56,31 @@ void groups_sweep(void)
 	close(list.fd);
 }
 
+/* "c7" */
+static void name_of(const struct group *group, char name[16])
+{
+	struct text text = text_in(name, 16);
+
+	text_add(&text, "c");
+	text_add_number(&text, group->serial);
+}
+
 struct group group_new(void)
 {
 	static unsigned serial;
-	struct group group = { .dir = -1, .serial = serial };
+	struct group group = { .dir = -1 };
 	char name[16];
+	int made = -1;
 
-	serial++;
-	if (home < 0)
-		return group;
-	(void)snprintf(name, sizeof(name), "c%u", group.serial);
-	if (mkdirat(home, name, 0755) == 0)
+	/* Those of an agent before us may still be there. */
+	for (int i = 0; i < 1000 && made < 0 && home >= 0; i++) {
+		group.serial = serial++;
+		name_of(&group, name);
+		made = mkdirat(home, name, 0755);
+		if (made < 0 && errno != EEXIST)
+			break;
+	}
+	if (made == 0)
 		group.dir = openat(home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return group;
 }
@@ -98,62 +113,86 @@ static pid_t numbers_next(struct numbers *n)
 	}
 }
 
-static uint32_t each_in_cgroup(const struct group *group, int signal)
+/* The file of a process. */
+static bool read_of(pid_t pid, const char *file, char *text, size_t size)
+{
+	char path[32];
+	struct text name = text_in(path, sizeof(path));
+
+	text_add_number(&name, (uint64_t)pid);
+	text_add(&name, file);
+	return kernfs_read(kernfs_proc(), path, text, size);
+}
+
+/* What is done with each member. */
+struct visit {
+	int signal; /* 0: none */
+	uint32_t count;
+	struct member *members; /* NULL: they need not be written down */
+	uint16_t listed;
+};
+
+static void meet(struct visit *visit, pid_t pid)
+{
+	visit->count++;
+	if (visit->signal)
+		kill(pid, visit->signal);
+	if (visit->members && visit->listed < LEFT_MAX) {
+		struct member *member = &visit->members[visit->listed++];
+
+		member->pid = pid;
+		if (!read_of(pid, "/comm", member->name, sizeof(member->name)))
+			member->name[0] = '\0';
+	}
+}
+
+static uint32_t each_in_cgroup(const struct group *group, struct visit *visit)
 {
 	struct numbers numbers = { .fd = openat(group->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC) };
-	uint32_t count = 0;
 	pid_t pid;
 
-	while (numbers.fd >= 0 && (pid = numbers_next(&numbers)) > 0) {
-		count++;
-		if (signal)
-			kill(pid, signal);
-	}
+	while (numbers.fd >= 0 && (pid = numbers_next(&numbers)) > 0)
+		meet(visit, pid);
 	close(numbers.fd);
-	return count;
+	return visit->count;
 }
 
-/* State and session of a process: "PID (COMM) STATE PPID PGRP SESSION"; COMM may hold anything. */
-static bool in_session(int proc, const char *pid, pid_t session)
+/* Lives, in that session. Its state stands behind its name, which may hold anything. */
+static bool in_session(pid_t pid, pid_t session)
 {
-	char path[32], text[512], state, *rest;
-	int of = 0;
+	char text[512];
+	const char *state;
 
-	(void)snprintf(path, sizeof(path), "%.16s/stat", pid);
-	if (!kernfs_read(proc, path, text, sizeof(text)))
+	if (getsid(pid) != session || !read_of(pid, "/stat", text, sizeof(text)))
 		return false;
-	rest = strrchr(text, ')');
-	return rest && sscanf(rest, ") %c %*d %*d %d", &state, &of) == 2 && of == session &&
-	       state != 'Z' && state != 'X';
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && state[2] != 'Z' && state[2] != 'X';
 }
 
-static uint32_t each_in_session(const struct group *group, int signal)
+static uint32_t each_in_session(const struct group *group, struct visit *visit)
 {
-	struct listing list = { .fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
-	uint32_t count = 0;
+	struct listing list = { .fd = openat(
+					kernfs_proc(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
 	const char *name;
+	uint64_t pid;
 
-	while (list.fd >= 0 && (name = listing_next(&list))) {
-		if (name[0] < '1' || name[0] > '9' || !in_session(list.fd, name, group->session))
-			continue;
-		count++;
-		if (signal)
-			kill((pid_t)strtol(name, NULL, 10), signal);
-	}
+	while (list.fd >= 0 && (name = listing_next(&list)))
+		if (text_number(&name, &pid) && in_session((pid_t)pid, group->session))
+			meet(visit, (pid_t)pid);
 	close(list.fd);
-	return count;
+	return visit->count;
 }
 
-static uint32_t each(const struct group *group, int signal)
+static uint32_t each(const struct group *group, struct visit *visit)
 {
 	if (group->dir >= 0)
-		return each_in_cgroup(group, signal);
-	return group->session ? each_in_session(group, signal) : 0;
+		return each_in_cgroup(group, visit);
+	return group->session ? each_in_session(group, visit) : 0;
 }
 
 void group_signal(const struct group *group, int signal)
 {
-	(void)each(group, signal);
+	(void)each(group, &(struct visit){ .signal = signal });
 }
 
 void group_kill(const struct group *group)
@@ -162,13 +201,22 @@ void group_kill(const struct group *group)
 		return;
 	/* Again for those that were born meanwhile; whoever outruns this is not alone to blame. */
 	for (int i = 0; i < 3; i++)
-		if (!each(group, SIGKILL))
+		if (!each(group, &(struct visit){ .signal = SIGKILL }))
 			return;
 }
 
 uint32_t group_count(const struct group *group)
 {
-	return each(group, 0);
+	return each(group, &(struct visit){ 0 });
+}
+
+uint32_t group_list(const struct group *group, struct member *members, uint16_t *ret_listed)
+{
+	struct visit visit = { .members = members };
+	uint32_t count = each(group, &visit);
+
+	*ret_listed = visit.listed;
+	return count;
 }
 
 void group_release(struct group *group)
@@ -177,7 +225,7 @@ void group_release(struct group *group)
 
 	if (group->dir >= 0) {
 		close(group->dir);
-		(void)snprintf(name, sizeof(name), "c%u", group->serial);
+		name_of(group, name);
 		(void)unlinkat(home, name, AT_REMOVEDIR);
 	}
 	*group = (struct group){ .dir = -1 };

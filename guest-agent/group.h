@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "limits.h"
+
 /* mount is where a cgroup2 file system is mounted. Without this call there are sessions only. */
 void groups_init(const char *mount);
 void groups_return(void);
@@ -30,6 +32,15 @@ void group_signal(const struct group *group, int signal);
 void group_kill(const struct group *group);
 /* Processes that live. */
 uint32_t group_count(const struct group *group);
+
+/* A process by its name, as the kernel cut it. */
+struct member {
+	pid_t pid;
+	char name[COMM_LENGTH + 1];
+};
+
+/* The same, and writes down the first ones: *ret_listed of them, up to LEFT_MAX. */
+uint32_t group_list(const struct group *group, struct member *members, uint16_t *ret_listed);
 /* Forgets it; the members live on. */
 void group_release(struct group *group);
 

@@ -37,6 +37,33 @@ bool kernfs_write(int dir, const char *path, const char *text)
 	return n == (ssize_t)strlen(text);
 }
 
+/* Of the kernel's headers, which musl comes without. */
+#define CONFIG_CREATE 6 /* FSCONFIG_CMD_CREATE */
+#define OPEN_CLOEXEC  1 /* FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC */
+
+static int mount_nowhere(const char *type)
+{
+	int context = (int)syscall(SYS_fsopen, type, OPEN_CLOEXEC), fd = -1;
+
+	if (context < 0)
+		return -1;
+	if (syscall(SYS_fsconfig, context, CONFIG_CREATE, NULL, NULL, 0) == 0)
+		fd = (int)syscall(SYS_fsmount, context, OPEN_CLOEXEC, 0);
+	close(context);
+	return fd;
+}
+
+int kernfs_proc(void)
+{
+	static int proc = -1;
+
+	if (proc < 0)
+		proc = mount_nowhere("proc");
+	if (proc < 0)
+		proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return proc;
+}
+
 /* The kernel's linux_dirent64: its fields, since musl's headers have no kernel headers. */
 struct entry {
 	uint64_t inode;

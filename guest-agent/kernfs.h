@@ -12,6 +12,12 @@
 bool kernfs_read(int dir, const char *path, char *text, size_t size);
 bool kernfs_write(int dir, const char *path, const char *text);
 
+/*
+ * The agent's own view of /proc, to be used as dir: a file system that is mounted nowhere, so that
+ * nobody can unmount or hide it. Where the kernel can't do that it is /proc itself. -1: neither.
+ */
+int kernfs_proc(void);
+
 /* A walk over the names in a directory; zero it and set fd. */
 struct listing {
 	int fd;

@@ -9,7 +9,7 @@
 
 #include "limits.h"
 
-/* Three pipes and a report per command; port, signals, freeze, handover. */
+/* Three pipes and a report per operation; port, signals, freeze, handover. */
 #define SOURCES (4 * OPERATIONS_MAX + 4)
 
 struct loop {

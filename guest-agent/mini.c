@@ -21,12 +21,18 @@ static void loopback_up(void)
 	close(fd);
 }
 
+void mini_terminals(void)
+{
+	(void)mkdir("/dev/pts", 0755);
+	(void)mount(
+		"devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "mode=0620,ptmxmode=0666");
+}
+
 void mini_set_up(void)
 {
 	static const struct {
 		const char *type, *dir, *options;
 	} mounts[] = {
-		{ "devpts", "/dev/pts", "mode=0620,ptmxmode=0666" },
 		{ "tmpfs", "/dev/shm", "mode=1777" },
 		{ "tmpfs", "/tmp", "mode=1777" },
 		{ "tmpfs", "/run", "mode=0755" },
@@ -34,6 +40,7 @@ void mini_set_up(void)
 	};
 	static const char name[] = "mini";
 
+	mini_terminals();
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(*mounts); i++) {
 		(void)mkdir(mounts[i].dir, 0755);
 		(void)mount(mounts[i].type, mounts[i].dir, mounts[i].type, MS_NOSUID,

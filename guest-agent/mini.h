@@ -5,6 +5,9 @@
 
 #define MINI_CGROUP "/sys/fs/cgroup"
 
+/* A file system of its own for terminals, on /dev/pts. */
+void mini_terminals(void);
+
 /* Mounts, host name, loopback. What fails is missed by those who need it. */
 void mini_set_up(void);
 

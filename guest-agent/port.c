@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,9 +12,10 @@
 
 #include "kernfs.h"
 #include "limits.h"
+#include "text.h"
 
 #define CLASS	    "/sys/class/virtio-ports"
-#define NODE	    "/port" /* in our own root: the system's /dev may lose its nodes */
+#define NODE	    "/.port"
 #define RETRY_MS    100
 #define HUNG_MS	    250
 #define WRITE_MAX   32768
@@ -30,27 +30,72 @@ void port_init(struct port *port, int fd)
 	}
 }
 
-/* Opens a port of the class, if it is ours. The name appears some time after the port. */
-static int open_if_ours(int class, const char *entry)
+/* False: the file can't be read, or does not fit. */
+static bool read_of_port(int class, const char *entry, const char *file, char *text, size_t size)
 {
-	char path[NAME_LENGTH + 8], text[64], *minor;
-	unsigned long major;
-	dev_t device;
+	char path[NAME_LENGTH + 8];
+	struct text name = text_in(path, sizeof(path));
 
-	(void)snprintf(path, sizeof(path), "%.*s/name", NAME_LENGTH, entry);
-	if (!kernfs_read(class, path, text, sizeof(text)) || strcmp(text, PORT_NAME) != 0)
+	text_add(&name, entry);
+	text_add(&name, file);
+	return !name.cut && kernfs_read(class, path, text, size);
+}
+
+static bool is_device(const struct stat *st, dev_t device)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == device;
+}
+
+/* Opens what stands at path if it is that device, and was so all the time. */
+static int open_device(const char *path, dev_t device)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st) < 0 || !is_device(&st, device))
 		return -1;
-	(void)snprintf(path, sizeof(path), "%.*s/dev", NAME_LENGTH, entry);
-	if (!kernfs_read(class, path, text, sizeof(text)))
-		return -1;
-	major = strtoul(text, &minor, 10);
-	if (*minor != ':')
-		return -1;
-	device = makedev((unsigned)major, (unsigned)strtoul(minor + 1, NULL, 10));
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !is_device(&st, device))) {
+		close(fd);
+		errno = ENODEV;
+		fd = -1;
+	}
+	return fd;
+}
+
+/* By the node in /dev, or one that we make for a moment: /dev may have lost its own. */
+static int open_node(const char *entry, dev_t device)
+{
+	char path[NAME_LENGTH + 8];
+	struct text name = text_in(path, sizeof(path));
+	int fd;
+
+	text_add(&name, "/dev/");
+	text_add(&name, entry);
+	fd = open_device(path, device);
+	if (fd >= 0 || errno == EBUSY)
+		return fd;
 	(void)unlink(NODE);
 	if (mknod(NODE, S_IFCHR | 0600, device) < 0)
 		return -1;
-	return open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = open_device(NODE, device);
+	(void)unlink(NODE);
+	return fd;
+}
+
+/* Opens a port of the class, if it is ours. The name appears some time after the port. */
+static int open_if_ours(int class, const char *entry)
+{
+	char text[64];
+	const char *at = text;
+	uint64_t major, minor;
+
+	if (!read_of_port(class, entry, "/name", text, sizeof(text)) ||
+		strcmp(text, PORT_NAME) != 0 ||
+		!read_of_port(class, entry, "/dev", text, sizeof(text)) ||
+		!text_number(&at, &major) || *at++ != ':' || !text_number(&at, &minor))
+		return -1;
+	return open_node(entry, makedev((unsigned)major, (unsigned)minor));
 }
 
 bool port_find(struct port *port)
@@ -64,8 +109,12 @@ bool port_find(struct port *port)
 	list.fd = open(CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (list.fd < 0)
 		return false;
-	while (port->fd < 0 && (entry = listing_next(&list)))
+	errno = 0;
+	while (port->fd < 0 && (entry = listing_next(&list))) {
 		port->fd = open_if_ours(list.fd, entry);
+		if (port->fd < 0 && errno == EBUSY)
+			port->taken = true;
+	}
 	close(list.fd);
 	port->hung = false;
 	return port->fd >= 0;

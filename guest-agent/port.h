@@ -17,6 +17,7 @@ struct port {
 	int fd;	       /* -1: not there yet */
 	bool socket;   /* end of file is the end of the agent */
 	bool hung;     /* no host */
+	bool taken;    /* another program held it when we looked for it */
 	uint64_t next; /* when to look again, while not there or hung */
 };
 

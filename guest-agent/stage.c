@@ -6,12 +6,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/reboot.h>
@@ -25,38 +21,37 @@
 #include "kernfs.h"
 #include "loop.h"
 #include "mini.h"
+#include "service.h"
+#include "text.h"
 
 #define NAME	"vportd" /* what the copy is called */
 #define READY	3	 /* its descriptor of the pipe that ends at exec */
-#define DISK_MS 10000	 /* a disk that is not there by then does not come */
+#define DISK_MS 10000	 /* 10 s: a disk that is not there by then does not come */
 #define CGROUP	"/cgroup"
 
-static _Noreturn void give_up(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* One sentence for people, then the end of the machine. */
-static _Noreturn void give_up(const char *fmt, ...)
+/* The parts of one sentence for people, up to a NULL; then the end of the machine. */
+static _Noreturn void give_up(const char *const *parts)
 {
-	char text[512];
-	va_list ap;
-	int n;
+	char sentence[512];
+	struct text text = text_in(sentence, sizeof(sentence) - 1);
 
-	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
-	va_end(ap);
-	n = n < (int)sizeof(text) - 1 ? n : (int)sizeof(text) - 2;
-	text[n] = '\n';
-	(void)!write(2, text, (size_t)n + 1);
+	while (*parts)
+		text_add(&text, *parts++);
+	*text.at++ = '\n';
+	(void)!write(2, sentence, (size_t)(text.at - sentence));
 	reboot(RB_POWER_OFF);
 	for (;;)
 		pause();
 }
 
+#define GIVE_UP(...) give_up((const char *const[]){ "initramfs: ", __VA_ARGS__, NULL })
+
 static void mount_kernel(const char *type, const char *dir)
 {
 	(void)mkdir(dir, 0755);
 	if (mount(type, dir, type, 0, NULL) < 0 && errno != EBUSY)
-		give_up("initramfs: %s can't be mounted: %s; the kernel needs support for it", type,
-			strerror(errno));
+		GIVE_UP(type, " can't be mounted: ", strerror(errno),
+			"; the kernel needs support for it");
 }
 
 static void load_module(const char *path)
@@ -64,9 +59,8 @@ static void load_module(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST))
-		give_up("initramfs: module %s can't be loaded: %s; it must fit the kernel and its "
-			"dependencies must stand before it in /boot.conf",
-			path, strerror(errno));
+		GIVE_UP("module ", path, " can't be loaded: ", strerror(errno),
+			"; it must fit the kernel and stand behind what it needs in /boot.conf");
 	close(fd);
 	/* Its memory is better used otherwise. */
 	(void)unlink(path);
@@ -89,9 +83,8 @@ static void obey(struct plan *plan, char *line)
 	else if (!strcmp(word, "init") && a && !b)
 		plan->init = a;
 	else
-		give_up("initramfs: /boot.conf has a line '%s' that is none of module PATH, root "
-			"DEVICE FSTYPE and init PATH",
-			word);
+		GIVE_UP("/boot.conf has a line '", word,
+			"' that is none of module PATH, root DEVICE FSTYPE and init PATH");
 }
 
 static void obey_all(struct plan *plan)
@@ -100,8 +93,8 @@ static void obey_all(struct plan *plan)
 	char *next = text;
 
 	if (!kernfs_read(AT_FDCWD, "/boot.conf", text, sizeof(text)))
-		give_up("initramfs: /boot.conf can't be read: %s; it belongs into the initramfs",
-			strerror(errno));
+		GIVE_UP("/boot.conf can't be read: ", strerror(errno),
+			"; it belongs into the initramfs");
 	while (next) {
 		char *line = next, *end = strchr(line, '\n');
 
@@ -145,15 +138,14 @@ static void split(void)
 		split_off(ready[0], report[1]);
 	}
 	if (pid < 0)
-		give_up("initramfs: no process for the agent: %s; the machine needs more memory",
-			strerror(errno));
+		GIVE_UP("no process for the agent: ", strerror(errno),
+			"; the machine needs more memory");
 	close(ready[0]);
 	close(report[1]);
 	/* Its end: the copy has been executed. ready[1] stays open until we are. */
 	if (read(report[0], &why, sizeof(why)) > 0)
-		give_up("initramfs: the agent can't split off: %s; the kernel needs mount "
-			"namespaces",
-			strerror(why));
+		GIVE_UP("the agent can't split off: ", strerror(why),
+			"; the kernel needs mount namespaces");
 	close(report[0]);
 }
 
@@ -165,10 +157,8 @@ static void wait_for_disk(const char *device)
 
 	while (stat(device, &st) < 0 || !S_ISBLK(st.st_mode)) {
 		if (now_ms() >= until)
-			give_up("initramfs: disk %s did not appear within %d s; the machine needs "
-				"a "
-				"disk by this name and /boot.conf its modules",
-				device, DISK_MS / 1000);
+			GIVE_UP("disk ", device,
+				" did not appear in 10 s; add it, or its modules to /boot.conf");
 		(void)poll(NULL, 0, 10);
 	}
 }
@@ -184,29 +174,19 @@ static _Noreturn void hand_over(const struct plan *plan, char **argv, char **env
 	wait_for_disk(plan->device);
 	(void)mkdir("/newroot", 0755);
 	if (mount(plan->device, "/newroot", plan->type, 0, NULL) < 0)
-		give_up("initramfs: disk %s can't be mounted as %s: %s; the disk is damaged, or "
-			"/boot.conf lacks a module",
-			plan->device, plan->type, strerror(errno));
+		GIVE_UP("disk ", plan->device, " can't be mounted as ", plan->type, ": ",
+			strerror(errno), "; the disk is damaged, or /boot.conf lacks a module");
 	carry_over("/dev", "/newroot/dev");
 	carry_over("/sys", "/newroot/sys");
 	carry_over("/proc", "/newroot/proc");
 	if (chdir("/newroot") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 		chdir("/") < 0)
-		give_up("initramfs: the disk can't become the root: %s; boot from an initramfs",
-			strerror(errno));
+		GIVE_UP("the disk can't become the root: ", strerror(errno),
+			"; boot from an initramfs");
 	argv[0] = plan->init;
 	execve(plan->init, argv, envp);
-	give_up("initramfs: %s on disk %s can't be run: %s; the disk holds no system, or a damaged "
-		"one",
-		plan->init, plan->device, strerror(errno));
-}
-
-/* The channel must live when nothing else does. */
-static void protect(void)
-{
-	(void)kernfs_write(AT_FDCWD, "/proc/self/oom_score_adj", "-1000");
-	/* Pages are locked as they are touched: most buffers never are. */
-	(void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	GIVE_UP(plan->init, " on disk ", plan->device, " can't be run: ", strerror(errno),
+		"; the disk holds no system, or a damaged one");
 }
 
 _Noreturn void stage_serve(void)
@@ -221,8 +201,8 @@ _Noreturn void stage_serve(void)
 		(void)dup2(null, i);
 	close(null);
 	prctl(PR_SET_NAME, NAME);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	protect();
+	service_protect();
+	mini_terminals();
 	(void)mkdir(CGROUP, 0755);
 	if (mount("none", CGROUP, "cgroup2", 0, NULL) == 0)
 		groups_init(CGROUP);
@@ -236,7 +216,7 @@ static _Noreturn void stay(void)
 	};
 
 	mini_set_up();
-	protect();
+	service_protect();
 	groups_init(MINI_CGROUP);
 	agent_run(&place);
 }
@@ -252,7 +232,7 @@ _Noreturn void stage_boot(char **argv, char **envp)
 	if (!plan.device)
 		stay();
 	if (!plan.init)
-		give_up("initramfs: /boot.conf names a root but no init; add a line init PATH");
+		GIVE_UP("/boot.conf names a root but no init; add a line init PATH");
 	split();
 	hand_over(&plan, argv, envp);
 }

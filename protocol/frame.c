@@ -73,6 +73,8 @@ uint8_t *inbox_space(struct inbox *in, size_t *ret_size)
 void inbox_filled(struct inbox *in, size_t n)
 {
 	in->len += n;
+	if (in->dirty < in->len)
+		in->dirty = in->len;
 }
 
 /* Where the first HELLO behind the current position begins; in->len when there is none. */
@@ -132,5 +134,6 @@ void inbox_clear(struct inbox *in)
 void inbox_wipe(struct inbox *in)
 {
 	explicit_bzero(in->buf, in->at);
-	explicit_bzero(in->buf + in->len, sizeof(in->buf) - in->len);
+	explicit_bzero(in->buf + in->len, in->dirty - in->len);
+	in->dirty = in->len;
 }

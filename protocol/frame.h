@@ -47,6 +47,7 @@ size_t hello_split(const uint8_t *data, size_t len);
 /* Bytes as they arrive, whole frames as they complete. No heap; zeroed is empty. */
 struct inbox {
 	size_t at, len;	  /* unread bytes are buf[at..len) */
+	size_t dirty;	  /* buf[dirty..] was never written, or wiped */
 	size_t clean;	  /* no HELLO begins in buf[at + 1..clean) */
 	uint64_t skipped; /* bytes that belonged to no sound frame, ever */
 	uint8_t buf[2 * FRAME_MAX];

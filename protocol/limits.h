@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#define PROTOCOL_GENERATION 1
+#define PROTOCOL_GENERATION 2
 #define PORT_NAME	    "channel.0" /* the virtio-serial port */
 
 #define FRAME_HEADER  24    /* bytes before each payload */
@@ -24,6 +24,9 @@
 #define PATH_LENGTH 4096 /* bytes of a path, its NUL included */
 #define SEED_MAX    256	 /* bytes of entropy in one HEAL */
 #define TEXT_MAX    256	 /* bytes of a reason meant for people */
+#define USER_LENGTH 32	 /* bytes of a user's name, at most */
+#define COMM_LENGTH 15	 /* bytes of a process's name, at most */
+#define LEFT_MAX    16	 /* processes left behind that are named */
 
 static_assert(BULK_CHUNK <= PAYLOAD_MAX, "a chunk fits a frame");
 static_assert(STREAM_WINDOW >= 4 * PAYLOAD_MAX, "a window holds some frames");

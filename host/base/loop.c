@@ -24,6 +24,7 @@ bool loop_init(struct loop *loop, bool catch_signals, struct err *err)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGQUIT);
 	/* A blocked signal reaches the signalfd even when it is ignored. */
 	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);

@@ -8,7 +8,8 @@
  * also from within a callback. Straight-line code waits with loop_until for a condition; all other
  * sources go on living meanwhile.
  *
- * SIGINT, SIGTERM and SIGHUP end every wait with ERR_INTERRUPTED once the loop catches them.
+ * SIGINT, SIGTERM, SIGQUIT and SIGHUP end every wait with ERR_INTERRUPTED once the loop catches
+ * them.
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -35,8 +36,8 @@ struct loop {
 	int signal;	  /* by this one */
 };
 
-/* catch_signals: block SIGINT, SIGTERM and SIGHUP and take them through the loop; a SIGHUP that
- * was ignored (nohup) stays ignored. */
+/* catch_signals: block SIGINT, SIGTERM, SIGQUIT and SIGHUP and take them through the loop; a SIGHUP
+ * that was ignored (nohup) stays ignored. */
 bool loop_init(struct loop *loop, bool catch_signals, struct err *err);
 void loop_release(struct loop *loop);
 

@@ -57,12 +57,18 @@ static _Noreturn void become(const struct process_spec *spec, pid_t parent, int 
 		char *const *wanted;
 	} argv = { .given = spec->argv };
 	sigset_t none;
+	bool apart = setsid() >= 0;
 	int why;
 
+	/* Ctrl-C until then was the parent's to hear: what waits for us is thrown away. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	if (die_with(parent) && setsid() >= 0 && set_descriptors(spec))
+	if (apart && die_with(parent) && set_descriptors(spec))
 		execvp(argv.wanted[0], argv.wanted);
 	why = errno;
 	(void)!write(report, &why, sizeof(why));

@@ -8,7 +8,8 @@
 
 #include "command.h"
 
-static const struct cli_command *const commands[] = { &cmd_run, &cmd_exec, &cmd_doctor, NULL };
+static const struct cli_command *const commands[] = { &cmd_run, &cmd_exec, &cmd_shell, &cmd_doctor,
+	NULL };
 
 static int print_help(void)
 {

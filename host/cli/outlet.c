@@ -3,10 +3,13 @@
 #include "outlet.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 
 #define TURN_WRITES 32 /* pieces written before others get their turn */
@@ -61,19 +64,36 @@ static void ready(void *self, short events)
 		;
 }
 
-void outlet_init(struct outlet *o, struct loop *loop, int fd, struct command **command,
-	enum stream_part part)
+/* A terminal says that it is ready when it takes a single byte, and a write would wait for the
+ * rest: for ever, when nobody reads its other end. */
+static int open_own(int fd)
 {
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+void outlet_init(struct outlet *o, struct loop *loop, int fd, struct command **command,
+	enum stream_part part, bool as_is)
+{
+	bool terminal = isatty(fd);
+
 	*o = (struct outlet){ .loop = loop, .command = command, .part = part };
-	o->source = (struct source){ .fd = fd, .wants = wants, .ready = ready, .self = o };
-	o->terminal = isatty(fd);
+	o->own = terminal ? open_own(fd) : -1;
+	o->tame = terminal && !as_is;
+	o->source = (struct source){
+		.fd = o->own >= 0 ? o->own : fd, .wants = wants, .ready = ready, .self = o
+	};
 	loop_add(loop, &o->source);
 }
 
 void outlet_release(struct outlet *o)
 {
-	if (o->loop)
-		loop_remove(o->loop, &o->source);
+	if (!o->loop)
+		return;
+	loop_remove(o->loop, &o->source);
+	fd_close(&o->own);
 	buf_release(&o->pending);
 }
 
@@ -85,8 +105,10 @@ size_t outlet_take(struct outlet *o, const uint8_t *untrusted_data, size_t len)
 		return len;
 	/* Bounded: the session never gives more than the credit that we have not yet returned. */
 	buf_add(&o->pending, untrusted_data, len);
-	if (o->terminal)
+	if (o->tame)
 		text_tame(&o->before, o->pending.data + had, len);
+	else if (len)
+		o->before = untrusted_data[len - 1];
 	return 0;
 }
 

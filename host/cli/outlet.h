@@ -3,7 +3,8 @@
  * A descriptor of ours that a guest program's output goes to, at the reader's pace.
  *
  * The descriptor may be shared with other processes, so it is never made non-blocking: it is
- * asked by poll and gets at most as much as a pipe that is ready takes at once.
+ * asked by poll and gets at most as much as a pipe that is ready takes at once. A terminal, which
+ * may take less, is opened once more for us alone.
  */
 #ifndef OUTLET_H
 #define OUTLET_H
@@ -24,14 +25,15 @@ struct outlet {
 
 	struct buf pending;
 	size_t written; /* of pending */
-	bool terminal;	/* control characters are taken out */
-	uint8_t before;
-	int error; /* errno that ended it: later output is thrown away */
+	int own;	/* the terminal, opened by us; -1: none */
+	bool tame;	/* control characters are taken out */
+	uint8_t before; /* the last byte that came */
+	int error;	/* errno that ended it: later output is thrown away */
 };
 
-/* Borrows all until outlet_release. */
+/* Borrows all until outlet_release. as_is: also what may drive a terminal. */
 void outlet_init(struct outlet *o, struct loop *loop, int fd, struct command **command,
-	enum stream_part part);
+	enum stream_part part, bool as_is);
 void outlet_release(struct outlet *o);
 
 /* As the output callback of a command: returns how much is used up now. */

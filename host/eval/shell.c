@@ -142,7 +142,7 @@ static enum wait_end ask_alive(struct shell *sh, struct err *err)
 	struct session *s = machine_session(sh->machine);
 	int64_t deadline = clock_in((int64_t)ALIVE_MS * sh->factor);
 
-	if (session_is_open(s) ? session_ping(s, deadline, err)
+	if (session_is_open(s) ? session_ping(s, deadline, NULL, err)
 			       : session_wait_open(s, deadline, err))
 		return WAIT_DONE;
 	return is_interrupted(err) ? WAIT_HOST : WAIT_GONE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands as callers see them: start, watch, cancel, forget. */
+/* Commands as callers see them: start, feed, watch, cancel, forget. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,13 +25,22 @@ static bool take_vector(
 
 static bool fill_exec(const struct command_spec *spec, struct msg_exec *m, struct err *err)
 {
-	m->flags = (uint16_t)((spec->input ? EXEC_STDIN : 0) |
-			      (spec->agent_root ? EXEC_AGENT_ROOT : 0));
+	m->flags =
+		(uint16_t)((spec->input || spec->stream_input ? EXEC_STDIN : 0) |
+			   (spec->agent_root ? EXEC_AGENT_ROOT : 0) | (spec->pty ? EXEC_PTY : 0));
+	m->rows = spec->pty ? spec->rows : 0;
+	m->columns = spec->pty ? spec->columns : 0;
 	m->deadline_ms = spec->deadline_ms;
 	m->grace_ms = spec->grace_ms;
+	m->output_max = spec->output_max;
+	m->user = bytes_str(spec->user ? spec->user : "");
 	m->dir = bytes_str(spec->dir ? spec->dir : "");
 	if (!spec->argv || !spec->argv[0] || !spec->argv[0][0])
 		return err_set(err, ERR_INPUT, "the command is empty: name a program");
+	if (m->user.len > USER_LENGTH)
+		return err_set(err, ERR_LIMIT,
+			"the user's name has %zu bytes, more than the %d of a name", m->user.len,
+			USER_LENGTH);
 	if (m->dir.len >= PATH_LENGTH)
 		return err_set(err, ERR_LIMIT,
 			"the directory's path has %zu bytes, more than the %d of a path",
@@ -79,17 +89,22 @@ static uint8_t *encode(const struct command_spec *spec, size_t *ret_len, struct 
 struct command *command_start(struct session *s, const struct command_spec *spec, struct err *err)
 {
 	size_t len;
-	uint8_t *opener = encode(spec, &len, err);
+	uint8_t *opener;
 	struct command *c;
 
+	assert(!(spec->input && spec->stream_input) && "input comes in one way");
+	opener = encode(spec, &len, err);
 	if (!opener)
 		return NULL;
 	c = operation_new(s, MSG_EXEC, opener, len, err);
 	if (!c)
 		return NULL;
-	c->has_stdin = spec->input;
-	c->input = spec->input;
-	c->input_len = spec->input_len;
+	if (spec->input)
+		input_borrow(&c->input, spec->input, spec->input_len);
+	else if (spec->stream_input)
+		input_stream(&c->input, spec->input_wanted);
+	c->pty = spec->pty;
+	c->output_max = spec->output_max;
 	c->take = spec->output;
 	c->self = spec->self;
 	session_pump(s);
@@ -109,11 +124,52 @@ void command_consumed(struct command *c, enum stream_part part, size_t len)
 	session_pump(c->session);
 }
 
+size_t command_input(struct command *c, const void *data, size_t len)
+{
+	size_t n;
+
+	assert((!c->session || (c->input.buffer && !c->input.end)) && "no input is expected");
+	/* Nobody reads it any more. */
+	if (!c->session)
+		return len;
+	n = input_add(&c->input, data, len);
+	session_pump(c->session);
+	return n;
+}
+
+void command_input_end(struct command *c)
+{
+	if (!c->session)
+		return;
+	c->input.end = true;
+	c->input.wants_room = false;
+	session_pump(c->session);
+}
+
+void command_signal(struct command *c, int number)
+{
+	assert(number >= 1 && number <= SIGNALS && "no signal has this number");
+	if (!c->session || memchr(c->signals, number, c->n_signals))
+		return;
+	c->signals[c->n_signals++] = (uint8_t)number;
+	session_pump(c->session);
+}
+
+void command_resize(struct command *c, uint16_t rows, uint16_t columns)
+{
+	if (!c->session || !c->pty)
+		return;
+	c->rows = rows;
+	c->columns = columns;
+	c->resize = c->resized = true;
+	session_pump(c->session);
+}
+
 void command_cancel(struct command *c)
 {
 	if (!c->session)
 		return;
-	c->cancel = true;
+	c->cancel = c->cancelled = true;
 	session_pump(c->session);
 }
 
@@ -131,7 +187,9 @@ void command_free(struct command *c)
 		return;
 	}
 	c->take = NULL;
-	c->eof_sent = true;
+	input_release(&c->input);
+	c->n_signals = 0;
+	c->resize = c->resized = false;
 	operation_consumed(c, PART_STDOUT, c->output[0].held);
 	operation_consumed(c, PART_STDERR, c->output[1].held);
 	command_cancel(c);

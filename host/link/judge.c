@@ -4,7 +4,7 @@
  *
  * Every take_x returns NULL, or how the guest broke the protocol.
  */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -29,9 +29,12 @@ static const char *take_started(struct command *c, const struct frame *untrusted
 
 	if (!get_started(untrusted->body, &m))
 		return MALFORMED;
-	if (c->state == STARTED)
+	if (c->state == STARTED && !c->unsure)
 		return "for what had started";
 	c->state = STARTED;
+	c->unsure = false;
+	free(c->opener);
+	c->opener = NULL;
 	return NULL;
 }
 
@@ -42,7 +45,7 @@ static const char *take_failed(struct command *c, const struct frame *untrusted)
 	if (!get_failed(untrusted->body, &m))
 		return MALFORMED;
 	/* A transfer fails at any time. */
-	if (c->type == MSG_EXEC && c->state == STARTED)
+	if (c->type == MSG_EXEC && c->state == STARTED && !c->unsure)
 		return "for a command that had started";
 	c->result.end = COMMAND_FAILED;
 	c->result.kind = (enum fail_kind)m.kind;
@@ -52,22 +55,35 @@ static const char *take_failed(struct command *c, const struct frame *untrusted)
 	return NULL;
 }
 
+static bool has_output(const struct command *c, enum stream_part part)
+{
+	if (c->state != STARTED || c->type == MSG_PUT)
+		return false;
+	return part == PART_STDOUT || (c->type == MSG_EXEC && !c->pty);
+}
+
 static const char *take_data(struct command *c, const struct frame *untrusted)
 {
+	struct session *s = c->session;
 	enum stream_part part = stream_part(untrusted->stream);
 	struct output *o = &c->output[part - PART_STDOUT];
 	size_t len = untrusted->body.len, used = len;
+	uint32_t id = c->id;
 
-	if (c->type != MSG_EXEC || c->state != STARTED)
+	if (!has_output(c, part))
 		return "of no command that had started";
+	if (o->ended)
+		return "after the end of the stream";
 	if (!credit_spend(&o->credit, len))
 		return "more bytes than there was credit for";
+	o->ended = untrusted->flags & FRAME_EOF;
 	o->bytes += len;
 	o->held += len;
 	if (len && c->take)
 		used = c->take(c->self, part, untrusted->body.data, len);
-	/* The callback may have forgotten the command, which paid for all. */
-	operation_consumed(c, part, c->forgotten ? o->held : used);
+	/* The callback may have forgotten the command, which paid for all, or ended it. */
+	if (operation_find(s, id) == c)
+		operation_consumed(c, part, c->forgotten ? o->held : used);
 	return NULL;
 }
 
@@ -77,43 +93,74 @@ static const char *take_credit(struct command *c, const struct frame *untrusted)
 
 	if (!get_credit(untrusted->body, &m))
 		return MALFORMED;
-	if (!c->has_stdin || !credit_grant(&c->to_send, m.bytes))
+	/* STATUS will hold the whole of it. */
+	if (c->asking != SETTLED)
+		return NULL;
+	if (!c->input.open || !credit_grant(&c->input.to_send, m.bytes))
 		return "for more than was sent";
 	return NULL;
+}
+
+static const char *check_total(
+	const struct command *c, const struct output *o, uint64_t total, uint64_t cut)
+{
+	if (total != o->bytes + o->lost)
+		return "totals that differ from what came";
+	if (c->output_max ? total > c->output_max || (cut && total < c->output_max) : cut > 0)
+		return "totals that differ from what was wanted";
+	return NULL;
+}
+
+static void take_left(struct command_result *result, const struct msg_exit *m)
+{
+	result->left_behind = m->left_behind;
+	result->listed = m->listed;
+	for (unsigned i = 0; i < m->listed; i++) {
+		result->left[i].pid = m->left[i].pid;
+		printable(result->left[i].name, sizeof(result->left[i].name), m->left[i].name);
+	}
 }
 
 static const char *take_exit(struct command *c, const struct frame *untrusted)
 {
 	struct command_result *result = &c->result;
+	const char *fault;
 	struct msg_exit m;
 
 	if (!get_exit(untrusted->body, &m) || ((m.flags & EXIT_SIGNALLED) && !m.value))
 		return MALFORMED;
 	if (c->type != MSG_EXEC || c->state != STARTED)
 		return "for no command that had started";
-	if (m.stdout_bytes != c->output[0].bytes || m.stderr_bytes != c->output[1].bytes)
-		return "totals that differ from what came";
+	fault = check_total(c, &c->output[0], m.stdout_bytes, m.stdout_cut);
+	if (!fault)
+		fault = check_total(c, &c->output[1], m.stderr_bytes, m.stderr_cut);
+	if (fault)
+		return fault;
 	result->end = m.flags & EXIT_SIGNALLED ? COMMAND_SIGNALLED : COMMAND_EXITED;
 	result->value = m.value;
 	result->timed_out = m.flags & EXIT_TIMED_OUT;
 	result->cancelled = m.flags & EXIT_CANCELLED;
-	result->stdout_bytes = m.stdout_bytes;
-	result->stderr_bytes = m.stderr_bytes;
-	result->left_behind = m.left_behind;
+	result->stdout_cut = m.stdout_cut;
+	result->stderr_cut = m.stderr_cut;
+	take_left(result, &m);
 	operation_end(c, true);
 	return NULL;
 }
 
-static const char *take_put_done(struct command *c, const struct frame *untrusted)
+static const char *take_done(struct command *c, const struct frame *untrusted)
 {
-	struct msg_put_done m;
+	bool get = c->type == MSG_GET;
+	uint64_t bytes = get ? c->output[0].bytes : c->input.sent;
+	struct msg_done m;
 
-	if (!get_put_done(untrusted->body, &m))
+	if (!get_done(untrusted->body, &m))
 		return MALFORMED;
-	if (c->type != MSG_PUT || c->state != STARTED || !c->eof_sent)
+	if (c->type == MSG_EXEC || c->state != STARTED ||
+		!(get ? c->output[0].ended : c->input.end_sent))
 		return "for no transfer that was about to end";
-	if (!c->forgotten && m.size != c->put_size)
-		return "a size that differs from what was sent";
+	if (!c->forgotten && m.bytes != bytes)
+		return "a size that differs from that of the stream";
+	c->done = m;
 	c->result.end = COMMAND_EXITED;
 	operation_end(c, true);
 	return NULL;
@@ -153,14 +200,27 @@ static const char *take_healed(struct session *s, struct bytes untrusted_body)
 	return answered(s, REQUEST_HEAL, m.error);
 }
 
+/* In 1/10000; false: more than all. */
+static bool take_share(uint16_t untrusted, double *ret_share)
+{
+	*ret_share = untrusted == PRESSURE_UNKNOWN ? -1 : untrusted / 10000.0;
+	return untrusted == PRESSURE_UNKNOWN || untrusted <= 10000;
+}
+
 static const char *take_pong(struct session *s, struct bytes untrusted_body)
 {
-	struct msg_ping m;
+	struct guest_health health;
+	struct msg_pong m;
 
-	if (!get_ping(untrusted_body, &m))
+	if (!get_pong(untrusted_body, &m) || m.operations > OPERATIONS_MAX ||
+		!take_share(m.cpu, &health.cpu) || !take_share(m.memory, &health.memory) ||
+		!take_share(m.io, &health.io))
 		return MALFORMED;
 	if (m.token != s->ping_token + 1 - s->requests[REQUEST_PING].owed)
 		return "a token that is not the next one";
+	health.uptime_ms = m.uptime_ms;
+	health.operations = m.operations;
+	s->health = health;
 	return answered(s, REQUEST_PING, 0);
 }
 
@@ -170,18 +230,20 @@ static const char *take_pong(struct session *s, struct bytes untrusted_body)
 /* Who takes what, and on which parts of a stream; without parts it is about the session. */
 static const struct {
 	unsigned parts, flags;
+	bool before_status; /* also before the STATUS that was asked for */
 	const char *(*operation)(struct command *c, const struct frame *untrusted);
 	const char *(*session)(struct session *s, struct bytes untrusted_body);
 } rules[] = {
-	[MSG_STARTED] = { CONTROL, 0, .operation = take_started },
-	[MSG_FAILED] = { CONTROL, 0, .operation = take_failed },
-	[MSG_EXIT] = { CONTROL, 0, .operation = take_exit },
-	[MSG_PUT_DONE] = { CONTROL, 0, .operation = take_put_done },
-	[MSG_DATA] = { OUTPUT, FRAME_EOF, .operation = take_data },
-	[MSG_CREDIT] = { 1u << PART_STDIN, 0, .operation = take_credit },
-	[MSG_PREPARED] = { 0, 0, .session = take_prepared },
-	[MSG_HEALED] = { 0, 0, .session = take_healed },
-	[MSG_PONG] = { 0, 0, .session = take_pong },
+	[MSG_STARTED] = { CONTROL, 0, true, .operation = take_started },
+	[MSG_FAILED] = { CONTROL, 0, true, .operation = take_failed },
+	[MSG_EXIT] = { CONTROL, 0, false, .operation = take_exit },
+	[MSG_DONE] = { CONTROL, 0, false, .operation = take_done },
+	[MSG_STATUS] = { CONTROL, 0, true, .operation = resume_status },
+	[MSG_DATA] = { OUTPUT, FRAME_EOF, false, .operation = take_data },
+	[MSG_CREDIT] = { 1u << PART_STDIN, 0, true, .operation = take_credit },
+	[MSG_PREPARED] = { .session = take_prepared },
+	[MSG_HEALED] = { .session = take_healed },
+	[MSG_PONG] = { .session = take_pong },
 };
 
 const char *judge_frame(struct session *s, const struct frame *untrusted)
@@ -209,5 +271,7 @@ const char *judge_frame(struct session *s, const struct frame *untrusted)
 		return NULL;
 	if (c->state == UNSENT)
 		return "about a command that was never given";
+	if (c->asking != SETTLED && !rules[type].before_status)
+		return "before its STATUS";
 	return rules[type].operation(c, untrusted);
 }

@@ -48,7 +48,9 @@ static bool check_lost(const struct wait *w, struct err *err)
 	if (!lost(w))
 		return true;
 	return err_set(err, ERR_PEER, "%s",
-		w->s->broken[0] ? w->s->broken : "the guest started anew before it answered");
+		w->s->broken[0]	    ? w->s->broken
+		: w->s->detached[0] ? w->s->detached
+				    : "the guest started anew before it answered");
 }
 
 static bool send_and_wait(struct session *s, struct wait *w, uint16_t type, struct bytes body,
@@ -125,19 +127,25 @@ bool session_heal(struct session *s, int64_t deadline, struct err *err)
 	return true;
 }
 
-bool session_ping(struct session *s, int64_t deadline, struct err *err)
+bool session_ping(
+	struct session *s, int64_t deadline, struct guest_health *ret_health, struct err *err)
 {
 	struct msg_ping m = { s->ping_token + 1 };
 	uint8_t body[sizeof(m)];
 	struct writer w = writer_of(body, sizeof(body));
 
 	put_ping(&w, &m);
-	return ask(s, REQUEST_PING, MSG_PING, bytes_of(body, sizeof(body)), deadline, err);
+	if (!ask(s, REQUEST_PING, MSG_PING, bytes_of(body, sizeof(body)), deadline, err))
+		return false;
+	if (ret_health)
+		*ret_health = s->health;
+	return true;
 }
 
-bool session_poweroff(struct session *s, struct err *err)
+/* One message without an answer. */
+static bool tell(struct session *s, uint16_t type, struct err *err)
 {
-	const struct frame f = { .type = MSG_POWEROFF, .tag = s->tag };
+	const struct frame f = { .type = type, .tag = s->tag };
 
 	if (!session_usable(s, err))
 		return false;
@@ -146,4 +154,14 @@ bool session_poweroff(struct session *s, struct err *err)
 			"the guest takes no messages: end its machine without asking it");
 	session_flush(s);
 	return true;
+}
+
+bool session_poweroff(struct session *s, struct err *err)
+{
+	return tell(s, MSG_POWEROFF, err);
+}
+
+bool session_reboot(struct session *s, struct err *err)
+{
+	return tell(s, MSG_REBOOT, err);
 }

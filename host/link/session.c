@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a session: greeting, bytes in and out, and the end. */
+/* The life of a session: its channel, bytes in and out, and the end. */
 #include "session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
-#include "crc32.h"
 #include "internal.h"
-
-#define GREET_AGAIN_MS 500
-#define GREET_LATER_MS 1000
-
-void random_fill(void *out, size_t len)
-{
-	if (getrandom(out, len, 0) == (ssize_t)len)
-		return;
-	perror("postern: the kernel gives no random numbers");
-	exit(125);
-}
 
 void session_break(struct session *s, const char *fmt, ...)
 {
@@ -43,72 +31,24 @@ void session_break(struct session *s, const char *fmt, ...)
 	fd_close(&s->source.fd);
 }
 
-/* Whatever stands in the outbox is torn off: the guest finds a HELLO at any position. */
-static void greet(struct session *s)
+/* The channel is of no more use: the end, or a rest. */
+static void __attribute__((format(printf, 2, 3)))
+end_channel(struct session *s, const char *fmt, ...)
 {
-	struct msg_hello hello = {
-		.generation = PROTOCOL_GENERATION,
-		.build = crc32_of(VERSION, strlen(VERSION)),
-	};
-	uint8_t body[HELLO_BODY];
-	struct writer w = writer_of(body, sizeof(body));
+	char why[sizeof(s->broken) - 32];
+	va_list ap;
 
-	random_fill(s->nonce, sizeof(s->nonce));
-	s->nonce[0] |= 1; /* never the zero nonce */
-	s->tag = session_tag(s->nonce);
-	s->attempt++;
-	s->greet_at = clock_in(GREET_AGAIN_MS);
-	memcpy(hello.nonce, s->nonce, sizeof(hello.nonce));
-	memcpy(hello.epoch, s->epoch, sizeof(hello.epoch));
-	put_hello(&w, &hello);
-	outbox_clear(&s->out);
-	(void)outbox_control(&s->out,
-		&(struct frame){ .type = MSG_HELLO, .body = bytes_of(body, sizeof(body)) });
-}
-
-/* A guest that starts anew knows nothing of what ran. */
-static void start_anew(struct session *s)
-{
-	operations_lose(s, "the guest started anew while it ran: its outcome is unknown");
-	memset(s->requests, 0, sizeof(s->requests));
-	s->phase = GREETING;
-	s->stopping = false;
-	greet(s);
-}
-
-static void open_session(struct session *s, const struct msg_hello *hello)
-{
-	if (hello->generation != PROTOCOL_GENERATION) {
-		session_break(s,
-			"the image's agent speaks protocol generation %d, this postern %d: rebuild "
-			"the image",
-			hello->generation, PROTOCOL_GENERATION);
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (!s->keep) {
+		session_break(s, "%s", why);
 		return;
 	}
-	memcpy(s->boot_id, hello->boot_id, sizeof(s->boot_id));
-	s->greetings++;
-	s->phase = OPEN;
-}
-
-/* A HELLO that can't be read is a torn one, which is no fault at all. */
-static void take_hello(struct session *s, struct bytes untrusted_body)
-{
-	static const uint8_t unasked[16];
-	struct msg_hello hello;
-
-	if (!get_hello(untrusted_body, &hello))
-		return;
-	if (!memcmp(hello.nonce, unasked, sizeof(unasked))) {
-		start_anew(s);
-	} else if (s->phase != GREETING) {
-		return;
-	} else if (!memcmp(hello.nonce, s->nonce, sizeof(s->nonce)) &&
-		   !memcmp(hello.epoch, s->epoch, sizeof(s->epoch))) {
-		open_session(s, &hello);
-	} else {
-		/* It works through our older greetings: a new one now would never be the last. */
-		s->greet_at = clock_in(GREET_LATER_MS);
-	}
+	(void)snprintf(s->detached, sizeof(s->detached), "%s: attach it again", why);
+	session_hush(s);
+	inbox_clear(&s->in);
+	fd_close(&s->source.fd);
 }
 
 static void take_frames(struct session *s)
@@ -119,7 +59,7 @@ static void take_frames(struct session *s)
 		const char *fault;
 
 		if (f.type == MSG_HELLO) {
-			take_hello(s, f.body);
+			greeting_take(s, f.body);
 			continue;
 		}
 		if (s->phase == GREETING || f.tag != s->tag)
@@ -141,9 +81,11 @@ static void receive(struct session *s)
 		inbox_filled(&s->in, (size_t)n);
 		take_frames(s);
 	} else if (n == 0 || errno == ECONNRESET) {
-		session_break(s, "QEMU closed the channel: the machine is gone");
+		end_channel(s, "%s",
+			s->keep ? "the channel was closed"
+				: "QEMU closed the channel: the machine is gone");
 	} else if (errno != EAGAIN && errno != EINTR) {
-		session_break(s, "the channel can't be read: %s", strerror(errno));
+		end_channel(s, "the channel can't be read: %s", strerror(errno));
 	}
 }
 
@@ -159,7 +101,7 @@ void session_flush(struct session *s)
 			continue;
 		/* A closed socket is told by receive, which first takes what still waits. */
 		if (n < 0 && errno != EAGAIN && errno != EPIPE && errno != ECONNRESET)
-			session_break(s, "the channel can't be written: %s", strerror(errno));
+			end_channel(s, "the channel can't be written: %s", strerror(errno));
 		if (n < 0)
 			return;
 		outbox_wrote(&s->out, (size_t)n);
@@ -171,7 +113,7 @@ static short session_wants(const void *self)
 {
 	const struct session *s = self;
 
-	if (s->broken[0])
+	if (s->source.fd < 0)
 		return 0;
 	return outbox_peek(&s->out).len ? POLLIN | POLLOUT : POLLIN;
 }
@@ -180,7 +122,7 @@ static int64_t session_due(const void *self)
 {
 	const struct session *s = self;
 
-	return s->phase == GREETING && !s->broken[0] ? s->greet_at : CLOCK_NEVER;
+	return s->phase == GREETING && s->source.fd >= 0 ? s->greet_at : CLOCK_NEVER;
 }
 
 static void session_ready(void *self, short events)
@@ -190,9 +132,10 @@ static void session_ready(void *self, short events)
 	if (events & ~POLLOUT)
 		receive(s);
 	if (session_due(s) <= clock_ms())
-		greet(s);
-	if (!s->broken[0])
+		session_greet(s);
+	if (s->source.fd >= 0)
 		session_flush(s);
+	inputs_call(s);
 }
 
 struct session *session_new(struct loop *loop, int fd)
@@ -215,6 +158,36 @@ struct session *session_new(struct loop *loop, int fd)
 	return s;
 }
 
+void session_keep(struct session *s)
+{
+	s->keep = true;
+}
+
+void session_detach(struct session *s)
+{
+	if (session_is_attached(s))
+		end_channel(s, "the channel was given back");
+}
+
+bool session_is_attached(const struct session *s)
+{
+	return s->source.fd >= 0;
+}
+
+/* Greets before it reads: the last nonce is known to stale bytes. */
+void session_attach(struct session *s, int fd)
+{
+	assert(s->keep && "only a channel that was kept is attached again");
+	session_detach(s);
+	if (s->broken[0]) {
+		fd_close(&fd);
+		return;
+	}
+	s->source.fd = fd;
+	s->detached[0] = 0;
+	session_greet(s);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
@@ -234,7 +207,9 @@ static bool open_or_broken(const void *arg)
 bool session_wait_open(struct session *s, int64_t deadline, struct err *err)
 {
 	if (!loop_until(s->loop, open_or_broken, s, deadline, err)) {
-		if (err->code == ERR_TIME)
+		if (err->code == ERR_TIME && s->detached[0])
+			err_set(err, ERR_TIME, "%s", s->detached);
+		else if (err->code == ERR_TIME)
 			err_set(err, ERR_TIME,
 				"the guest's agent did not answer in time: see the console log "
 				"for how far the guest came");
@@ -247,6 +222,8 @@ bool session_usable(const struct session *s, struct err *err)
 {
 	if (s->broken[0])
 		return err_set(err, ERR_PEER, "%s", s->broken);
+	if (s->detached[0])
+		return err_set(err, ERR_PEER, "%s", s->detached);
 	if (s->phase == GREETING)
 		return err_set(
 			err, ERR_PEER, "the guest is starting anew: wait until it has answered");
@@ -266,6 +243,11 @@ const char *session_broken(const struct session *s)
 unsigned session_greetings(const struct session *s)
 {
 	return s->greetings;
+}
+
+bool session_is_frozen(const struct session *s)
+{
+	return session_is_open(s) && s->phase == FROZEN;
 }
 
 void session_boot_id(const struct session *s, uint8_t ret_id[16])

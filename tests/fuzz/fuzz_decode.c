@@ -29,12 +29,18 @@ ORACLE(started)
 ORACLE(credit)
 ORACLE(exit)
 ORACLE(put)
-ORACLE(put_done)
+ORACLE(get)
+ORACLE(done)
+ORACLE(signal)
+ORACLE(resize)
+ORACLE(query)
+ORACLE(status)
 ORACLE(prepare)
 ORACLE(prepared)
 ORACLE(heal)
 ORACLE(healed)
 ORACLE(ping)
+ORACLE(pong)
 
 static void (*const checks[])(struct bytes body) = {
 	[MSG_HELLO] = check_hello,
@@ -44,13 +50,18 @@ static void (*const checks[])(struct bytes body) = {
 	[MSG_CREDIT] = check_credit,
 	[MSG_EXIT] = check_exit,
 	[MSG_PUT] = check_put,
-	[MSG_PUT_DONE] = check_put_done,
+	[MSG_DONE] = check_done,
+	[MSG_SIGNAL] = check_signal,
+	[MSG_RESIZE] = check_resize,
+	[MSG_QUERY] = check_query,
+	[MSG_STATUS] = check_status,
+	[MSG_GET] = check_get,
 	[MSG_PREPARE] = check_prepare,
 	[MSG_PREPARED] = check_prepared,
 	[MSG_HEAL] = check_heal,
 	[MSG_HEALED] = check_healed,
 	[MSG_PING] = check_ping,
-	[MSG_PONG] = check_ping,
+	[MSG_PONG] = check_pong,
 };
 
 static void check_body(unsigned type, struct bytes body)

@@ -2,9 +2,10 @@
 /*
  * A session against a guest that says anything.
  *
- * How it works. The input is a script: words of the guest (frames with the right tag, raw bytes,
- * greetings) and doings of the host's callers. After each step the session takes what there is, and
- * what it says is checked: every frame decodes, and no stream gets more than its credit.
+ * How it works. The input is a script: whether the channel is kept, then words of the guest (frames
+ * with the right tag, raw bytes, greetings) and doings of the host's callers, who also end the
+ * channel and attach another. After each step the session takes what there is, and what it says is
+ * checked: every frame decodes, and no stream gets more than its credit.
  */
 #include <assert.h>
 #include <poll.h>
@@ -16,7 +17,7 @@
 #include "base/fd.h"
 #include "base/loop.h"
 #include "frame.h"
-#include "link/session.h"
+#include "link/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,6 +30,8 @@ static int guest;
 static struct inbox in;
 static struct msg_hello hello; /* the last one that the session sent */
 static struct command *commands[COMMANDS];
+static bool fed[COMMANDS]; /* by command_input, and not to its end */
+static bool keep;
 static size_t held[COMMANDS][2];
 static uint64_t granted[IDS]; /* for input */
 static uint8_t input[STREAM_WINDOW + 5000];
@@ -58,7 +61,11 @@ static void check_frame(const struct frame *f)
 {
 	static struct msg_exec exec;
 	struct msg_credit credit;
+	struct msg_query query;
+	struct msg_resize size;
+	struct msg_signal number;
 	struct msg_put put;
+	struct msg_get get;
 
 	assert(message_legal(f->type, FROM_HOST, ANY_PHASE));
 	assert(f->type == MSG_HELLO || f->tag == session_tag(hello.nonce));
@@ -68,6 +75,14 @@ static void check_frame(const struct frame *f)
 		assert(get_exec(f->body, &exec));
 	else if (f->type == MSG_PUT)
 		assert(get_put(f->body, &put));
+	else if (f->type == MSG_GET)
+		assert(get_get(f->body, &get));
+	else if (f->type == MSG_SIGNAL)
+		assert(get_signal(f->body, &number));
+	else if (f->type == MSG_RESIZE)
+		assert(get_resize(f->body, &size));
+	else if (f->type == MSG_QUERY)
+		assert(get_query(f->body, &query));
 	else if (f->type == MSG_CREDIT)
 		assert(get_credit(f->body, &credit));
 	else if (f->type == MSG_DATA)
@@ -81,7 +96,7 @@ static void turn(void)
 
 	if (s->wants(s->self))
 		s->ready(s->self, POLLIN);
-	for (;;) {
+	while (guest >= 0) {
 		size_t room;
 		uint8_t *space = inbox_space(&in, &room);
 		ssize_t n = recv(guest, space, room, MSG_DONTWAIT);
@@ -98,7 +113,8 @@ static void turn(void)
 
 static void say(const void *data, size_t len)
 {
-	(void)!send(guest, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (guest >= 0)
+		(void)!send(guest, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void say_frame(
@@ -116,12 +132,13 @@ static void say_frame(
 	say(frame, FRAME_HEADER + body.len);
 }
 
-static void say_hello(bool asked)
+static void say_hello(bool asked, unsigned flags)
 {
 	struct msg_hello m = hello;
 	uint8_t body[HELLO_BODY];
 	struct writer w = writer_of(body, sizeof(body));
 
+	m.flags = flags & HELLO_FLAGS;
 	if (!asked)
 		memset(m.nonce, 0, sizeof(m.nonce));
 	put_hello(&w, &m);
@@ -131,11 +148,12 @@ static void say_hello(bool asked)
 /* A frame: type, id and part, flags, length, body. */
 static void say_any(struct reader *r)
 {
-	unsigned type = get_u8(r) % 24u, where = get_u8(r), flags = get_u8(r);
+	unsigned type = get_u8(r) % 26u, where = get_u8(r), flags = get_u8(r);
 	uint32_t id = where >> 2 & 15;
 	size_t len = get_u8(r), left = (size_t)(r->end - r->at);
 	struct bytes body;
 	struct msg_credit m;
+	struct msg_status status;
 
 	len = len < left ? len : left;
 	body = bytes_of(reader_take(r, len), len);
@@ -143,6 +161,9 @@ static void say_any(struct reader *r)
 		return;
 	if (type == MSG_CREDIT && get_credit(body, &m))
 		granted[id] += m.bytes;
+	/* More than is meant, for one that is believed only when it was asked for. */
+	if (type == MSG_STATUS && get_status(body, &status))
+		granted[id] += status.state == STATUS_UNKNOWN ? STREAM_WINDOW : status.stdin_credit;
 	say_frame(type, where & 64 ? 0 : stream_of(id, (enum stream_part)(where & 3)),
 		flags < 200 ? flags & 1 : flags, session_tag(hello.nonce), body);
 }
@@ -165,21 +186,75 @@ static void say_much(struct reader *r)
 	}
 }
 
-static void start_command(unsigned i, bool with_input)
+static void forget(unsigned i)
+{
+	command_free(commands[i]);
+	commands[i] = NULL;
+	fed[i] = false;
+	memset(held[i], 0, sizeof(held[i]));
+}
+
+static void start_command(unsigned i, bool with_input, bool stream)
 {
 	static const char *const argv[] = { "x", NULL };
 	const struct command_spec spec = {
 		.argv = argv,
 		.input = with_input ? input : NULL,
 		.input_len = sizeof(input),
+		.stream_input = stream,
+		.pty = stream,
+		.output_max = stream ? 70000 : 0,
 		.output = take_output,
 		.self = held[i],
 	};
 	struct err err;
 
-	command_free(commands[i]);
-	memset(held[i], 0, sizeof(held[i]));
+	forget(i);
 	commands[i] = command_start(session, &spec, &err);
+	fed[i] = commands[i] && stream;
+}
+
+static void start_get(unsigned i)
+{
+	const struct transfer_spec spec = {
+		.type = MSG_GET, .path = "/x", .output = take_output, .self = held[i]
+	};
+	struct err err;
+
+	forget(i);
+	commands[i] = transfer_start(session, &spec, &err);
+}
+
+static void feed(unsigned i, bool end)
+{
+	if (!fed[i])
+		return;
+	(void)command_input(commands[i], input, 30000);
+	if (end)
+		command_input_end(commands[i]);
+	fed[i] = !end;
+}
+
+static void attach(void)
+{
+	struct err err;
+	int ours;
+
+	if (!keep)
+		return;
+	fd_close(&guest);
+	if (!fd_pair(&ours, &guest, &err))
+		abort();
+	inbox_clear(&in);
+	session_attach(session, ours);
+}
+
+static void direct(unsigned i, unsigned what)
+{
+	if (!commands[i])
+		return;
+	command_signal(commands[i], (int)(what >> 2 & 63) + 1);
+	command_resize(commands[i], (uint16_t)what, 80);
 }
 
 static void consume(unsigned i)
@@ -201,11 +276,10 @@ static void act(unsigned what)
 	switch (what & 15) {
 	case 0:
 	case 1:
-		start_command(i, what & 1);
+		start_command(i, what & 1, false);
 		break;
 	case 2:
-		command_free(commands[i]);
-		commands[i] = NULL;
+		forget(i);
 		break;
 	case 3:
 		if (commands[i])
@@ -216,7 +290,7 @@ static void act(unsigned what)
 			consume(i);
 		break;
 	case 5:
-		(void)session_put(session, "/f", 0644, input, sizeof(input), 0, &err);
+		(void)session_put(session, "/f", 0644, input, 5000, 0, &err);
 		break;
 	case 6:
 		(void)session_prepare(session, 5, 0, &err);
@@ -225,12 +299,31 @@ static void act(unsigned what)
 		(void)session_heal(session, 0, &err);
 		break;
 	case 8:
-		(void)session_ping(session, 0, &err);
+		(void)session_ping(session, 0, NULL, &err);
 		break;
 	case 9:
 		(void)session_poweroff(session, &err);
 		break;
+	case 10:
+		start_command(i, false, true);
+		break;
+	case 11:
+		feed(i, what & 128);
+		break;
+	case 12:
+		direct(i, what);
+		break;
+	case 13:
+		start_get(i);
+		break;
+	case 14:
+		if (what & 16)
+			session_detach(session);
+		else
+			fd_close(&guest);
+		break;
 	default:
+		attach();
 		break;
 	}
 }
@@ -241,7 +334,7 @@ static void step(struct reader *r)
 
 	switch (what & 7) {
 	case 0:
-		say_hello(what & 8);
+		say_hello(what & 8, what >> 4);
 		break;
 	case 1:
 		act(get_u8(r));
@@ -274,17 +367,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < IDS; i++)
 		granted[i] = STREAM_WINDOW;
 	session = session_new(&loop, ours);
+	keep = get_u8(&r) & 1;
+	if (keep)
+		session_keep(session);
 	turn();
-	say_hello(true);
+	say_hello(true, 0);
 	turn();
 	assert(session_is_open(session));
 	while (r.at < r.end)
 		step(&r);
 	session_free(session);
-	for (int i = 0; i < COMMANDS; i++) {
-		command_free(commands[i]);
-		commands[i] = NULL;
-	}
+	for (unsigned i = 0; i < COMMANDS; i++)
+		forget(i);
 	fd_close(&guest);
 	return 0;
 }

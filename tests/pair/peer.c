@@ -62,6 +62,11 @@ static void wait_for(struct peer *p, short events)
 	CHECK(poll(&fd, 1, -1) == 1);
 }
 
+void peer_wait(struct peer *p)
+{
+	wait_for(p, POLLIN);
+}
+
 /* Takes what has come; false: nothing has. */
 static bool fill(struct peer *p)
 {
@@ -122,22 +127,18 @@ struct frame peer_next(struct peer *p)
 	return f;
 }
 
-void peer_hello(struct peer *p)
+static void greet(struct peer *p)
 {
 	struct msg_hello m = { .generation = PROTOCOL_GENERATION };
+	uint8_t body[HELLO_BODY];
+	struct writer w = writer_of(body, sizeof(body));
 
 	CHECK(getrandom(p->nonce, sizeof(p->nonce), 0) == sizeof(p->nonce));
-	CHECK(getrandom(p->epoch, sizeof(p->epoch), 0) == sizeof(p->epoch));
 	memcpy(m.nonce, p->nonce, sizeof(m.nonce));
 	memcpy(m.epoch, p->epoch, sizeof(m.epoch));
 	p->tag = session_tag(p->nonce);
-	{
-		uint8_t body[HELLO_BODY];
-		struct writer w = writer_of(body, sizeof(body));
-
-		put_hello(&w, &m);
-		peer_send(p, MSG_HELLO, 0, bytes_of(body, sizeof(body)));
-	}
+	put_hello(&w, &m);
+	peer_send(p, MSG_HELLO, 0, bytes_of(body, sizeof(body)));
 	for (;;) {
 		struct frame f = peer_next(p);
 
@@ -147,8 +148,21 @@ void peer_hello(struct peer *p)
 		CHECK_INT(m.generation, PROTOCOL_GENERATION);
 		CHECK_MEM(m.epoch, p->epoch, sizeof(m.epoch));
 		memcpy(p->boot_id, m.boot_id, sizeof(m.boot_id));
+		p->flags = m.flags;
 		return;
 	}
+}
+
+void peer_hello(struct peer *p)
+{
+	CHECK(getrandom(p->epoch, sizeof(p->epoch), 0) == sizeof(p->epoch));
+	greet(p);
+	CHECK_INT(p->flags, 0);
+}
+
+void peer_attach(struct peer *p)
+{
+	greet(p);
 }
 
 struct frame peer_expect(struct peer *p, unsigned type, uint32_t stream)
@@ -163,10 +177,10 @@ struct frame peer_expect(struct peer *p, unsigned type, uint32_t stream)
 
 void peer_expect_quiet(struct peer *p)
 {
-	struct msg_ping m;
+	struct msg_pong m;
 
 	PEER_SEND(p, PING, ping, 0, .token = 0x123456789abcdefull);
-	CHECK(get_ping(peer_expect(p, MSG_PONG, 0).body, &m));
+	CHECK(get_pong(peer_expect(p, MSG_PONG, 0).body, &m));
 	CHECK_INT(m.token, 0x123456789abcdefll);
 }
 
@@ -197,21 +211,33 @@ static uint16_t list(struct bytes *out, const char *const *strings)
 	return n;
 }
 
-void peer_exec(struct peer *p, uint32_t id, unsigned flags, uint32_t deadline_ms, uint32_t grace_ms,
-	const char *dir, const char *const *argv, const char *const *env)
+void peer_request(struct peer *p, uint32_t id, const struct msg_exec *wanted,
+	const char *const *argv, const char *const *env)
 {
 	static uint8_t body[PAYLOAD_MAX];
+	static struct msg_exec m;
 	struct writer w = writer_of(body, sizeof(body));
-	struct msg_exec m = {
-		.flags = (uint16_t)flags, .deadline_ms = deadline_ms, .grace_ms = grace_ms
-	};
 
-	m.dir = bytes_str(dir ? dir : "");
+	m = *wanted;
 	m.argc = list(m.argv, argv);
 	m.envc = list(m.env, env);
 	put_exec(&w, &m);
 	CHECK(!w.bad);
 	peer_send(p, MSG_EXEC, stream_of(id, PART_CONTROL), bytes_of(body, (size_t)(w.at - body)));
+}
+
+void peer_exec(struct peer *p, uint32_t id, unsigned flags, uint32_t deadline_ms, uint32_t grace_ms,
+	const char *dir, const char *const *argv, const char *const *env)
+{
+	static struct msg_exec m;
+
+	m = (struct msg_exec){
+		.flags = (uint16_t)flags,
+		.deadline_ms = deadline_ms,
+		.grace_ms = grace_ms,
+		.dir = bytes_str(dir ? dir : ""),
+	};
+	peer_request(p, id, &m, argv, env);
 }
 
 static const char *const plain_env[] = { "PATH=/usr/bin:/bin", NULL };
@@ -221,7 +247,7 @@ void peer_shell(struct peer *p, uint32_t id, unsigned flags, const char *script)
 	const char *const argv[] = { "sh", "-c", script, NULL };
 
 	peer_exec(p, id, flags, 0, 100, NULL, argv, plain_env);
-	peer_expect(p, MSG_STARTED, stream_of(id, PART_CONTROL));
+	peer_expect_started(p, id);
 }
 
 void peer_collect(struct peer *p, uint32_t id, struct outcome *o)
@@ -247,7 +273,7 @@ void peer_collect(struct peer *p, uint32_t id, struct outcome *o)
 	}
 	CHECK_INT(o->exit.stdout_bytes, (long long)o->len[0]);
 	CHECK_INT(o->exit.stderr_bytes, (long long)o->len[1]);
-	peer_send(p, MSG_ACK, stream_of(id, PART_CONTROL), bytes_of(NULL, 0));
+	peer_tell(p, MSG_ACK, id);
 }
 
 void peer_check_shell(struct peer *p, uint32_t id, const char *script, int code, const char *out)
@@ -268,4 +294,32 @@ void peer_expect_failed(struct peer *p, uint32_t id, enum fail_kind kind)
 	CHECK(get_failed(peer_expect(p, MSG_FAILED, stream_of(id, PART_CONTROL)).body, &m));
 	CHECK_INT(m.kind, kind);
 	CHECK(m.text.len > 0);
+}
+
+void peer_expect_started(struct peer *p, uint32_t id)
+{
+	struct msg_started m;
+
+	CHECK(get_started(peer_expect(p, MSG_STARTED, stream_of(id, PART_CONTROL)).body, &m));
+	CHECK(m.pid > 1);
+}
+
+struct msg_status peer_query(struct peer *p, uint32_t id)
+{
+	struct msg_status m;
+
+	PEER_SEND(p, QUERY, query, stream_of(id, PART_CONTROL), .stdout_credit = STREAM_WINDOW,
+		.stderr_credit = STREAM_WINDOW);
+	CHECK(get_status(peer_expect(p, MSG_STATUS, stream_of(id, PART_CONTROL)).body, &m));
+	return m;
+}
+
+void peer_feed(struct peer *p, uint32_t id, const void *data, size_t len, unsigned flags)
+{
+	peer_send_flags(p, MSG_DATA, stream_of(id, PART_STDIN), flags, bytes_of(data, len));
+}
+
+void peer_tell(struct peer *p, unsigned type, uint32_t id)
+{
+	peer_send(p, type, stream_of(id, PART_CONTROL), bytes_of(NULL, 0));
 }

@@ -18,6 +18,7 @@ struct peer {
 	int fd;
 	pid_t pid;
 	uint8_t nonce[16], epoch[16], boot_id[16];
+	uint16_t flags; /* enum hello_flag, of the last answer */
 	uint32_t tag;
 	struct inbox in;
 };
@@ -29,8 +30,10 @@ void peer_open(struct peer *p);
 /* Closes the channel: the agent ends, with code 0. */
 void peer_stop(struct peer *p);
 
-/* A new session with a new nonce; what comes before the answer is dropped. */
+/* A new session with a new nonce and epoch; what comes before the answer is dropped. */
 void peer_hello(struct peer *p);
+/* The same with the epoch as it was. */
+void peer_attach(struct peer *p);
 
 void peer_write(struct peer *p, const void *data, size_t len);
 void peer_send(struct peer *p, unsigned type, uint32_t stream, struct bytes body);
@@ -46,6 +49,8 @@ void peer_send_flags(
 		peer_send(p, MSG_##CODE, stream, bytes_of(body_, (size_t)(w_.at - body_)));        \
 	} while (0)
 
+/* Waits until bytes have come, and leaves them there. */
+void peer_wait(struct peer *p);
 /* The next frame, of whatever session. The body is borrowed until the next call. */
 struct frame peer_next(struct peer *p);
 /* The next frame, which must be this one of this session. */
@@ -55,7 +60,10 @@ void peer_expect_quiet(struct peer *p);
 /* The session is over: the agent greets. Frames before that are dropped. */
 void peer_expect_greeting(struct peer *p);
 
-/* Sends EXEC with a NULL-ended vector; dir may be NULL. */
+/* Sends EXEC. Empty argv, env, dir and user of m are taken from the vectors, which may be NULL. */
+void peer_request(struct peer *p, uint32_t id, const struct msg_exec *m, const char *const *argv,
+	const char *const *env);
+/* The same with what is asked for most; dir may be NULL. */
 void peer_exec(struct peer *p, uint32_t id, unsigned flags, uint32_t deadline_ms, uint32_t grace_ms,
 	const char *dir, const char *const *argv, const char *const *env);
 /* The same for `sh -c SCRIPT`; STARTED is awaited. */
@@ -73,5 +81,14 @@ void peer_collect(struct peer *p, uint32_t id, struct outcome *ret_outcome);
 void peer_check_shell(struct peer *p, uint32_t id, const char *script, int code, const char *out);
 /* FAILED of that kind comes next. */
 void peer_expect_failed(struct peer *p, uint32_t id, enum fail_kind kind);
+void peer_expect_started(struct peer *p, uint32_t id);
+
+/* Sends QUERY with a whole window for each output; returns the STATUS. */
+struct msg_status peer_query(struct peer *p, uint32_t id);
+
+/* Bytes to an operation's input. */
+void peer_feed(struct peer *p, uint32_t id, const void *data, size_t len, unsigned flags);
+/* A message about an operation, without a body. */
+void peer_tell(struct peer *p, unsigned type, uint32_t id);
 
 #endif

@@ -131,7 +131,7 @@ TEST(exit_codes)
 	peer_stop(&p);
 }
 
-TEST(signals)
+TEST(ended_by_signals)
 {
 	peer_open(&p);
 	peer_shell(&p, 1, 0, "kill -SEGV $$");
@@ -221,18 +221,24 @@ TEST(deadline_of_a_silent_command)
 
 TEST(kill_after_grace)
 {
-	const char *const argv[] = { "sh", "-c",
-		"trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & wait; while :; do sleep "
-		"1; done",
-		NULL };
+	struct msg_exit m;
 
 	peer_open(&p);
-	peer_exec(&p, 1, 0, 50, 100, NULL, argv, env);
-	peer_expect(&p, MSG_STARTED, stream_of(1, PART_CONTROL));
-	peer_collect(&p, 1, &o);
-	CHECK_INT(o.exit.flags, EXIT_TIMED_OUT | EXIT_SIGNALLED);
-	CHECK_INT(o.exit.value, 9);
-	CHECK_INT(o.exit.left_behind, 0);
+	peer_shell(&p, 1, 0,
+		"trap '' TERM; (echo up; while :; do sleep 1; done) & while :; do sleep 1; done");
+	CHECK_INT(peer_expect(&p, MSG_DATA, stream_of(1, PART_STDOUT)).body.len, 3);
+	peer_tell(&p, MSG_CANCEL, 1);
+	for (;;) {
+		struct frame f = peer_next(&p);
+
+		if (f.type != MSG_EXIT)
+			continue;
+		CHECK(get_exit(f.body, &m));
+		break;
+	}
+	CHECK_INT(m.flags, EXIT_CANCELLED | EXIT_SIGNALLED);
+	CHECK_INT(m.value, 9);
+	CHECK_INT(m.left_behind, 0);
 	peer_stop(&p);
 }
 
@@ -280,6 +286,99 @@ TEST(daemon_holds_stdout)
 	peer_stop(&p);
 }
 
+static bool is_listed(const char *name)
+{
+	for (uint16_t i = 0; i < o.exit.listed; i++) {
+		const struct bytes is = o.exit.left[i].name;
+
+		if (is.len == strlen(name) && !memcmp(is.data, name, is.len))
+			return o.exit.left[i].pid > 1;
+	}
+	return false;
+}
+
+TEST(left_behind_by_name)
+{
+	peer_open(&p);
+	peer_shell(&p, 1, 0,
+		"sleep 1000 & (exec tail -f /dev/null) & while ! pgrep -x tail; do :; done "
+		">/dev/null");
+	peer_collect(&p, 1, &o);
+	CHECK_INT(o.exit.left_behind, 2);
+	CHECK_INT(o.exit.listed, 2);
+	CHECK(is_listed("sleep") && is_listed("tail"));
+	peer_shell(&p, 2, 0, "for i in $(seq 20); do sleep 1000 & done");
+	peer_collect(&p, 2, &o);
+	CHECK_INT(o.exit.left_behind, 20);
+	CHECK_INT(o.exit.listed, LEFT_MAX);
+	peer_stop(&p);
+}
+
+static void send_signal(uint32_t id, uint16_t number)
+{
+	PEER_SEND(&p, SIGNAL, signal, stream_of(id, PART_CONTROL), .number = number);
+}
+
+/* Takes output of that many bytes. */
+static void wait_output(uint32_t id, size_t len)
+{
+	size_t got = 0;
+
+	while (got < len) {
+		struct frame f = peer_expect(&p, MSG_DATA, stream_of(id, PART_STDOUT));
+
+		PEER_SEND(&p, CREDIT, credit, f.stream, .bytes = (uint32_t)f.body.len);
+		got += f.body.len;
+	}
+	CHECK_INT(got, len);
+}
+
+TEST(signals_reach_the_whole_group)
+{
+	struct msg_exit m;
+
+	peer_open(&p);
+	peer_shell(&p, 1, 0,
+		"(trap 'echo two; exit' USR1; echo up; while :; do sleep 0.02; done) & "
+		"trap 'wait; exit 5' USR1; echo up; wait; while :; do sleep 0.02; done");
+	wait_output(1, 6);
+	send_signal(1, 10);
+	wait_output(1, 4);
+	for (;;) {
+		struct frame f = peer_next(&p);
+
+		if (f.type != MSG_EXIT)
+			continue;
+		CHECK(get_exit(f.body, &m));
+		CHECK_INT(m.value, 5);
+		CHECK_INT(m.flags, 0);
+		break;
+	}
+	/* It is over, or was never there. */
+	send_signal(1, 9);
+	send_signal(77, 9);
+	peer_shell(&p, 2, 0, "exec sleep 1000");
+	send_signal(2, 64);
+	peer_collect(&p, 2, &o);
+	CHECK_INT(o.exit.flags, EXIT_SIGNALLED);
+	CHECK_INT(o.exit.value, 64);
+	peer_stop(&p);
+}
+
+/* A minute without a byte, beside another command that goes on. */
+TEST_WITHIN(silent_for_a_minute, 120)
+{
+	const char *const argv[] = { "sh", "-c", "sleep 60; echo awake", NULL };
+
+	peer_open(&p);
+	peer_exec(&p, 1, 0, 0, 0, NULL, argv, env);
+	peer_expect_started(&p, 1);
+	peer_check_shell(&p, 2, "echo meanwhile", 0, "meanwhile\n");
+	peer_collect(&p, 1, &o);
+	CHECK_STR(o.out[0], "awake\n");
+	peer_stop(&p);
+}
+
 static long number_of(const char *key)
 {
 	char path[64], line[256];
@@ -309,14 +408,18 @@ static int agent_fds(void)
 	return n;
 }
 
-TEST_WITHIN(many_short_commands_leave_nothing, 300)
+TEST_WITHIN(many_short_commands_leave_nothing, 900)
 {
-	const char *const argv[] = { "true", NULL };
+	/* The agent itself is the smallest program at hand: it says how it is used, and ends. */
+	const char *agent = getenv("POSTERN_AGENT");
+	const char *const argv[] = { agent ? agent : "build/postern-agent", NULL };
+	const bool sanitized = strstr(argv[0], "sanitize");
+	const uint32_t many = sanitized ? 1000 : 10000;
 	long before = 0;
 	int fds = 0;
 
 	peer_open(&p);
-	for (uint32_t id = 1; id <= 2000; id++) {
+	for (uint32_t id = 1; id <= many; id++) {
 		/* The first ones touch memory for the first time. */
 		if (id == 200) {
 			before = number_of("VmRSS:");
@@ -325,10 +428,11 @@ TEST_WITHIN(many_short_commands_leave_nothing, 300)
 		peer_exec(&p, id, 0, 0, 0, NULL, argv, env);
 		peer_expect(&p, MSG_STARTED, stream_of(id, PART_CONTROL));
 		peer_collect(&p, id, &o);
-		CHECK_INT(o.exit.value, 0);
+		CHECK_INT(o.exit.value, 2);
+		CHECK_INT(o.exit.left_behind, 0);
 	}
 	CHECK_INT(agent_fds(), fds);
-	if (!strstr(getenv("POSTERN_AGENT") ? getenv("POSTERN_AGENT") : "", "sanitize"))
+	if (!sanitized)
 		CHECK(number_of("VmRSS:") <= before + 16);
 	peer_stop(&p);
 }

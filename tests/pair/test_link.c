@@ -202,7 +202,7 @@ TEST(what_is_not_used_up_holds_the_command)
 	start_agent();
 	c = start("head -c 1000000 /dev/zero", &sink);
 	CHECK(loop_until(&loop, window_is_full, &sink, clock_in(SOON), &err));
-	CHECK(session_ping(session, clock_in(SOON), &err));
+	CHECK(session_ping(session, clock_in(SOON), NULL, &err));
 	CHECK_INT(command_result(c)->end, COMMAND_RUNS);
 	command_consumed(c, PART_STDOUT, STREAM_WINDOW);
 	result = wait_end(c);
@@ -307,7 +307,7 @@ TEST(forgotten_floods_give_their_places_back)
 	for (int i = 0; i < 3 * OPERATIONS_MAX; i++) {
 		struct command *c = start("exec yes", NULL);
 
-		CHECK(session_ping(session, clock_in(SOON), &err));
+		CHECK(session_ping(session, clock_in(SOON), NULL, &err));
 		command_free(c);
 		CHECK_INT(run("exit 3", NULL).value, 3);
 	}
@@ -358,11 +358,11 @@ TEST(a_killed_agent_loses_its_commands)
 
 	start_agent();
 	c = start("exec sleep 1000", NULL);
-	CHECK(session_ping(session, clock_in(SOON), &err));
+	CHECK(session_ping(session, clock_in(SOON), NULL, &err));
 	kill(agent, SIGKILL);
 	CHECK_INT(wait_end(c)->end, COMMAND_LOST);
 	CHECK(session_broken(session));
-	CHECK(!session_ping(session, clock_in(SOON), &err));
+	CHECK(!session_ping(session, clock_in(SOON), NULL, &err));
 	CHECK_INT(err.code, ERR_PEER);
 	command_free(c);
 	stop_agent();

@@ -3,6 +3,7 @@
 #include "peer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "credit.h"
@@ -189,6 +190,134 @@ TEST(ping_under_flood)
 				grant(f.stream, (uint32_t)f.body.len);
 		} while (f.type != MSG_PONG);
 	}
+	peer_stop(&p);
+}
+
+/* One command floods, the channel is everybody's. */
+TEST(flood_leaves_others_alone)
+{
+	peer_open(&p);
+	peer_shell(&p, 1, 0, "exec yes");
+	/* Nobody takes the flood: only it stops. */
+	for (uint32_t id = 2; id < 20; id++) {
+		static const char script[] = "echo quick";
+		const char *const argv[] = { "sh", "-c", script, NULL };
+		size_t got = 0;
+
+		peer_exec(&p, id, 0, 0, 0, NULL, argv, (const char *const[]){ "PATH=/bin", NULL });
+		for (;;) {
+			struct frame f = peer_next(&p);
+
+			if (stream_id(f.stream) == 1) {
+				CHECK_STR(message_name(f.type), "DATA");
+				continue;
+			}
+			got += f.type == MSG_DATA ? f.body.len : 0;
+			if (f.type == MSG_EXIT)
+				break;
+		}
+		CHECK_INT(got, 6);
+		peer_tell(&p, MSG_ACK, id);
+	}
+	peer_stop(&p);
+}
+
+static void run_capped(const char *script, uint64_t max)
+{
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	static struct msg_exec m;
+
+	m = (struct msg_exec){ .output_max = max };
+	peer_request(&p, 1, &m, argv, (const char *const[]){ "PATH=/usr/bin:/bin", NULL });
+	peer_expect_started(&p, 1);
+	peer_collect(&p, 1, &o);
+	CHECK_INT(o.exit.value, 0);
+}
+
+TEST_WITHIN(output_is_cut_and_counted, 60)
+{
+	peer_open(&p);
+	run_capped("head -c 100000 /dev/zero; head -c 50 /dev/zero >&2", 1000);
+	CHECK_INT(o.exit.stdout_bytes, 1000);
+	CHECK_INT(o.exit.stdout_cut, 99000);
+	CHECK_INT(o.exit.stderr_bytes, 50);
+	CHECK_INT(o.exit.stderr_cut, 0);
+	run_capped("printf 12345", 5);
+	CHECK_STR(o.out[0], "12345");
+	CHECK_INT(o.exit.stdout_cut, 0);
+	run_capped("printf 12345; sleep 0.1; printf 6", 5);
+	CHECK_STR(o.out[0], "12345");
+	CHECK_INT(o.exit.stdout_cut, 1);
+	run_capped("exec head -c 200000000 /dev/zero", 1);
+	CHECK_INT(o.exit.stdout_bytes, 1);
+	CHECK_INT(o.exit.stdout_cut, 199999999);
+	peer_stop(&p);
+}
+
+/* Who is cut off is not held up, even by a peer that takes nothing. */
+TEST(cut_output_needs_no_credit)
+{
+	const char *const argv[] = { "head", "-c", "5000000", "/dev/zero", NULL };
+	static struct msg_exec m = { .output_max = STREAM_WINDOW };
+	struct msg_exit end;
+
+	peer_open(&p);
+	peer_request(&p, 1, &m, argv, (const char *const[]){ "PATH=/usr/bin:/bin", NULL });
+	for (;;) {
+		struct frame f = peer_next(&p);
+
+		if (f.type != MSG_EXIT)
+			continue;
+		CHECK(get_exit(f.body, &end));
+		break;
+	}
+	CHECK_INT(end.stdout_bytes, STREAM_WINDOW);
+	CHECK_INT(end.stdout_cut, 5000000 - STREAM_WINDOW);
+	peer_stop(&p);
+}
+
+static long agent_rss(void)
+{
+	char path[64], line[256];
+	long value = -1;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", p.pid);
+	f = fopen(path, "re");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, "VmRSS:", 6))
+			value = strtol(line + 6, NULL, 10);
+	fclose(f);
+	return value;
+}
+
+/* A gibibyte, and the agent does not grow by it. */
+TEST_WITHIN(output_of_1_gib, 300)
+{
+	const uint64_t size = 1ull << 30;
+	uint64_t got = 0;
+	long before = 0;
+	struct msg_exit m;
+
+	peer_open(&p);
+	peer_shell(&p, 1, 0, "exec head -c 1073741824 /dev/zero");
+	for (;;) {
+		struct frame f = peer_next(&p);
+
+		if (f.type == MSG_EXIT) {
+			CHECK(get_exit(f.body, &m));
+			break;
+		}
+		if (got < 10000000 && got + f.body.len >= 10000000)
+			before = agent_rss();
+		got += f.body.len;
+		if (f.body.len)
+			grant(f.stream, (uint32_t)f.body.len);
+	}
+	CHECK(got == size && m.stdout_bytes == size);
+	if (!strstr(getenv("POSTERN_AGENT") ? getenv("POSTERN_AGENT") : "", "sanitize"))
+		CHECK(agent_rss() <= before + 64);
 	peer_stop(&p);
 }
 

@@ -26,6 +26,7 @@ struct peer {
 	struct source source;
 	struct inbox in;
 	struct msg_hello asked; /* in the last HELLO that came */
+	uint16_t flags;		/* of the answers to it */
 	uint32_t tag;
 
 	struct frame frame; /* the next one, while has_frame */
@@ -154,6 +155,7 @@ static inline void answer_hello(struct peer *p)
 	struct msg_hello m = p->asked;
 
 	memset(m.boot_id, 0xb0, sizeof(m.boot_id));
+	m.flags = p->flags;
 	peer_say_hello(p, &m);
 }
 
@@ -194,14 +196,36 @@ static inline uint8_t *make_input(size_t len)
 	return data;
 }
 
-static inline void peer_init(struct peer *p)
+/* A guest that answers a PING has taken, and was taken at its word for, all before. */
+static inline void answer_ping(struct peer *p, const struct frame *f)
+{
+	struct msg_ping m;
+
+	if (f->type != MSG_PING)
+		return;
+	CHECK(get_ping(f->body, &m));
+	SAY(p, PONG, pong, 0, .token = m.token, .cpu = 250, .memory = PRESSURE_UNKNOWN,
+		.operations = 3);
+}
+
+static inline void peer_check_alive(struct peer *p)
+{
+	struct err err;
+
+	p->answer = answer_ping;
+	CHECK(session_ping(p->session, clock_in(SOON), NULL, &err));
+	p->answer = NULL;
+}
+
+/* A fresh pair of sockets. Returns the session's end. */
+static inline int peer_connect(struct peer *p)
 {
 	struct err err;
 	int ours, theirs;
 
-	memset(p, 0, sizeof(*p));
-	CHECK(loop_init(&p->loop, false, &err));
 	CHECK(fd_pair(&ours, &theirs, &err));
+	inbox_clear(&p->in);
+	p->has_frame = false;
 	p->source = (struct source){
 		.fd = theirs,
 		.wants = peer_wants,
@@ -209,7 +233,46 @@ static inline void peer_init(struct peer *p)
 		.self = p,
 	};
 	loop_add(&p->loop, &p->source);
-	p->session = session_new(&p->loop, ours);
+	return ours;
+}
+
+static inline void peer_close(struct peer *p)
+{
+	loop_remove(&p->loop, &p->source);
+	fd_close(&p->source.fd);
+}
+
+static inline bool peer_session_detached(const void *arg)
+{
+	return !session_is_attached(((const struct peer *)arg)->session);
+}
+
+/* The channel ends, and the session sees it. */
+static inline void peer_hang_up(struct peer *p)
+{
+	struct err err;
+
+	peer_close(p);
+	CHECK(loop_until(&p->loop, peer_session_detached, p, clock_in(SOON), &err));
+}
+
+/* A new channel, to a guest that answers with these flags. */
+static inline void peer_attach(struct peer *p, uint16_t flags)
+{
+	p->flags = flags;
+	session_attach(p->session, peer_connect(p));
+	expect_hello(p);
+	answer_hello(p);
+	wait_open(p);
+}
+
+static inline void peer_init(struct peer *p)
+{
+	struct err err;
+
+	memset(p, 0, sizeof(*p));
+	CHECK(loop_init(&p->loop, false, &err));
+	p->session = session_new(&p->loop, peer_connect(p));
 }
 
 static inline void peer_open(struct peer *p)

@@ -85,20 +85,6 @@ static void expect_credit(uint32_t stream, uint32_t bytes)
 	CHECK_INT(m.bytes, bytes);
 }
 
-/* A guest that answers a PING has taken, and was taken at its word for, all before. */
-static void answer_ping(struct peer *peer, const struct frame *f)
-{
-	if (f->type == MSG_PING)
-		peer_say(peer, MSG_PONG, 0, f->body);
-}
-
-static void check_alive(void)
-{
-	p.answer = answer_ping;
-	CHECK(session_ping(p.session, clock_in(SOON), &err));
-	p.answer = NULL;
-}
-
 TEST(exec_says_all_of_the_spec)
 {
 	const char *const argv[] = { "sh", "-c", "echo \"$1\"", "", NULL };
@@ -217,16 +203,16 @@ static void check_command_breaks(
 
 TEST(the_order_of_a_command_is_kept)
 {
-	static const uint8_t exit_0[24], size_0[8], grant_1[] = { 0, 0, 0, 1 }, pid[4];
+	static const uint8_t exit_0[42], size_0[16], grant_1[] = { 0, 0, 0, 1 }, pid[4];
 	static const uint8_t failed[] = { 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 };
-	static const uint8_t signal_0[24] = { 0, EXIT_SIGNALLED };
+	static const uint8_t signal_0[42] = { 0, EXIT_SIGNALLED };
 
 #define B(b) bytes_of(b, sizeof(b))
 	check_command_breaks(false, MSG_EXIT, PART_CONTROL, B(exit_0), "no command that had");
 	check_command_breaks(false, MSG_DATA, PART_STDOUT, B(pid), "no command that had started");
 	check_command_breaks(true, MSG_STARTED, PART_CONTROL, B(pid), "what had started");
 	check_command_breaks(true, MSG_FAILED, PART_CONTROL, B(failed), "had started");
-	check_command_breaks(true, MSG_PUT_DONE, PART_CONTROL, B(size_0), "no transfer");
+	check_command_breaks(true, MSG_DONE, PART_CONTROL, B(size_0), "no transfer");
 	check_command_breaks(true, MSG_CREDIT, PART_STDIN, B(grant_1), "more than was sent");
 	check_command_breaks(true, MSG_EXIT, PART_CONTROL, B(signal_0), "malformed");
 #undef B
@@ -245,7 +231,7 @@ TEST(a_failure_has_a_kind_and_a_printable_text)
 	id = start(&spec, &c);
 	SAY(&p, FAILED, failed, stream_of(id, PART_CONTROL), .kind = FAIL_NOT_FOUND, .error = 2,
 		.text = bytes_of(text, sizeof(text)));
-	check_alive();
+	peer_check_alive(&p);
 	CHECK_INT(command_result(c)->end, COMMAND_FAILED);
 	CHECK_INT(command_result(c)->kind, FAIL_NOT_FOUND);
 	CHECK_INT(strlen(command_result(c)->text), TEXT_MAX);
@@ -276,7 +262,7 @@ TEST(a_freed_command_is_cancelled_paid_for_and_ignored)
 	peer_open(&p);
 	id = run_cat(&sink, &c);
 	say_output(id, PART_STDOUT, STREAM_WINDOW / 2);
-	check_alive();
+	peer_check_alive(&p);
 	command_free(c);
 	CHECK_INT(expect(&p, MSG_CANCEL).stream, stream_of(id, PART_CONTROL));
 	expect_credit(stream_of(id, PART_STDOUT), STREAM_WINDOW / 2);
@@ -288,7 +274,7 @@ TEST(a_freed_command_is_cancelled_paid_for_and_ignored)
 	say_output(id, PART_STDERR, 5);
 	say_exit(id, 1);
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 1);
-	check_alive();
+	peer_check_alive(&p);
 	buf_release(&sink.text[0]);
 	peer_release(&p);
 }
@@ -335,7 +321,7 @@ TEST(input_flows_within_credit)
 	peer_open(&p);
 	id = run(&spec, &c);
 	CHECK(!collect(id, &got, STREAM_WINDOW));
-	check_alive();
+	peer_check_alive(&p);
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 5);
 	CHECK(!collect(id, &got, STREAM_WINDOW + 5));
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = STREAM_WINDOW);

@@ -48,13 +48,22 @@ TEST(exec_keeps_every_string)
 	struct writer w = writer_of(wire, sizeof(wire));
 	size_t len;
 
-	m = (struct msg_exec){ .flags = EXEC_STDIN, .deadline_ms = 5, .dir = bytes_str("/root") };
+	m = (struct msg_exec){ .flags = EXEC_STDIN | EXEC_PTY,
+		.rows = 24,
+		.columns = 80,
+		.deadline_ms = 5,
+		.output_max = 1ull << 33,
+		.user = bytes_str("nobody"),
+		.dir = bytes_str("/root") };
 	for (m.argc = 0; m.argc < 4; m.argc++)
 		m.argv[m.argc] = bytes_str(argv[m.argc]);
 	m.env[m.envc++] = bytes_str("A=b c");
 	put_exec(&w, &m);
 	len = written(&w);
 	CHECK(get_exec(bytes_of(wire, len), &got));
+	CHECK_INT(got.columns, 80);
+	CHECK_INT(got.output_max, 1ull << 33);
+	CHECK_INT(got.user.len, 6);
 	CHECK_INT(got.argc, 4);
 	CHECK_INT(got.envc, 1);
 	for (int i = 0; i < 4; i++) {
@@ -80,9 +89,8 @@ TEST(exec_refuses_what_no_system_takes)
 	CHECK(!get_exec(bytes_of(wire, written(&w)), &got));
 
 	w = writer_of(wire, sizeof(wire)); /* a count with nothing behind it */
-	put_u16(&w, 0);
-	put_u32(&w, 0);
-	put_u32(&w, 0);
+	put_raw(&w, (const uint8_t[22]){ 0 }, 22);
+	put_bytes(&w, bytes_str(""));
 	put_bytes(&w, bytes_str(""));
 	put_u16(&w, ARGS_MAX + 1);
 	CHECK(!get_exec(bytes_of(wire, written(&w)), &got));
@@ -92,13 +100,17 @@ TEST(small_messages_are_whole_or_nothing)
 {
 	struct writer w = writer_of(wire, sizeof(wire));
 
-	put_exit(&w, &(struct msg_exit){ EXIT_SIGNALLED, 9, 1, 2, 3 });
+	put_exit(&w, &(struct msg_exit){ .flags = EXIT_SIGNALLED,
+			     .value = 9,
+			     .left_behind = 3,
+			     .listed = 1,
+			     .left = { { 7, bytes_str("sleep") } } });
 	CHECK_WHOLE(exit, wire, written(&w));
 	w = writer_of(wire, sizeof(wire));
 	put_failed(&w, &(struct msg_failed){ FAIL_NOT_FOUND, 2, bytes_str("no such file") });
 	CHECK_WHOLE(failed, wire, written(&w));
 	w = writer_of(wire, sizeof(wire));
-	put_put(&w, &(struct msg_put){ 0755, 10, bytes_str("/checks/x") });
+	put_put(&w, &(struct msg_put){ TREE_AGENT_ROOT, bytes_str("/checks/x") });
 	CHECK_WHOLE(put, wire, written(&w));
 	w = writer_of(wire, sizeof(wire));
 	put_heal(&w, &(struct msg_heal){ 1, bytes_str("seed") });
@@ -119,13 +131,13 @@ TEST(values_out_of_range_do_not_decode)
 	put_credit(&w, &(struct msg_credit){ STREAM_WINDOW + 1 });
 	CHECK(!get_credit(bytes_of(wire, written(&w)), &credit));
 	w = writer_of(wire, sizeof(wire));
-	put_exit(&w, &(struct msg_exit){ 0, 256, 0, 0, 0 });
+	put_exit(&w, &(struct msg_exit){ .value = 256 });
 	CHECK(!get_exit(bytes_of(wire, written(&w)), &ended));
 	w = writer_of(wire, sizeof(wire));
 	put_failed(&w, &(struct msg_failed){ 99, 0, bytes_str("") });
 	CHECK(!get_failed(bytes_of(wire, written(&w)), &failed));
 	w = writer_of(wire, sizeof(wire));
-	put_put(&w, &(struct msg_put){ 0644, 1, bytes_str("relative") });
+	put_put(&w, &(struct msg_put){ 0, bytes_str("relative") });
 	CHECK(!get_put(bytes_of(wire, written(&w)), &put));
 }
 
@@ -138,7 +150,7 @@ TEST(the_table_says_who_may_speak)
 	CHECK(message_legal(MSG_HELLO, FROM_GUEST, GREETING));
 	CHECK(!message_legal(0, FROM_HOST, OPEN));
 	CHECK(!message_legal(65535, FROM_HOST, OPEN));
-	CHECK_STR(message_name(MSG_PUT_DONE), "PUT_DONE");
+	CHECK_STR(message_name(MSG_DONE), "DONE");
 	CHECK_STR(message_name(999), "unknown");
 }
 

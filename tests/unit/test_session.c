@@ -33,20 +33,6 @@ static enum command_end wait_end(const struct command *c)
 	return command_result(c)->end;
 }
 
-/* Everything said so far was taken, and the session lives. */
-static void answer_ping(struct peer *peer, const struct frame *f)
-{
-	if (f->type == MSG_PING)
-		peer_say(peer, MSG_PONG, 0, f->body);
-}
-
-static void check_alive(void)
-{
-	p.answer = answer_ping;
-	CHECK(session_ping(p.session, clock_in(SOON), &err));
-	p.answer = NULL;
-}
-
 TEST(opens_when_the_nonce_comes_back)
 {
 	uint8_t boot_id[16], want[16];
@@ -81,7 +67,7 @@ TEST(stale_bytes_before_the_answer_are_dropped)
 	answer_hello(&p);
 	wait_open(&p);
 	CHECK_INT(session_greetings(p.session), 1);
-	check_alive();
+	peer_check_alive(&p);
 	peer_release(&p);
 }
 
@@ -134,7 +120,7 @@ TEST(a_torn_hello_is_no_fault)
 	wait_open(&p);
 	frame[FRAME_HEADER + 3] ^= 1;
 	peer_write(&p, frame, sizeof(frame));
-	check_alive();
+	peer_check_alive(&p);
 	CHECK_INT(session_greetings(p.session), 1);
 	peer_release(&p);
 }
@@ -168,7 +154,7 @@ TEST(another_generation_is_told_from)
 	answer_hello(&p);
 	CHECK(!session_wait_open(p.session, clock_in(SOON), &err));
 	CHECK_INT(err.code, ERR_PEER);
-	CHECK(strstr(err.text, "generation 9, this postern 1: rebuild the image"));
+	CHECK(strstr(err.text, "generation 9, this postern 2: rebuild the image"));
 	peer_release(&p);
 }
 
@@ -178,7 +164,7 @@ TEST(foreign_tags_and_unknown_types_are_skipped)
 	peer_say_as(&p, p.tag ^ 1, MSG_EXIT, 4, 0, "junk", 4);
 	peer_say_as(&p, p.tag, 4711, 99, 0xffff, "later", 5);
 	peer_say_hello(&p, &p.asked);
-	check_alive();
+	peer_check_alive(&p);
 	CHECK_INT(session_greetings(p.session), 1);
 	peer_release(&p);
 }
@@ -202,7 +188,7 @@ TEST(what_came_before_the_end_of_file_counts)
 	CHECK(!session_wait_open(p.session, clock_in(SOON), &err));
 	CHECK_INT(err.code, ERR_PEER);
 	CHECK(!command_start(p.session, &spec_true, &err));
-	CHECK(!session_ping(p.session, clock_in(SOON), &err));
+	CHECK(!session_ping(p.session, clock_in(SOON), NULL, &err));
 	CHECK(!session_poweroff(p.session, &err));
 	command_free(c);
 	command_free(other);
@@ -219,7 +205,7 @@ TEST(malformed_bodies_break_the_session)
 		{ MSG_STARTED, PART_CONTROL },
 		{ MSG_FAILED, PART_CONTROL },
 		{ MSG_EXIT, PART_CONTROL },
-		{ MSG_PUT_DONE, PART_CONTROL },
+		{ MSG_DONE, PART_CONTROL },
 		{ MSG_CREDIT, PART_STDIN },
 	};
 	static const unsigned about_session[] = { MSG_PREPARED, MSG_HEALED, MSG_PONG };
@@ -269,10 +255,10 @@ TEST(what_the_guest_may_not_say_breaks_the_session)
 	check_breaks(MSG_DATA, stream_of(1, PART_STDIN), 0, 4, "wrong part");
 	check_breaks(MSG_EXIT, stream_of(1, PART_STDOUT), 0, 4, "wrong part");
 	check_breaks(MSG_DATA, stream_of(1, PART_STDOUT), 2, 4, "unknown flags");
-	check_breaks(MSG_PONG, 0, FRAME_EOF, 8, "unknown flags");
-	check_breaks(MSG_PONG, 4, 0, 8, "a stream where none belongs");
-	check_breaks(MSG_PONG, 0, 0, 8, "token");
-	check_breaks(MSG_PREPARED, 0, 0, 4, "an answer to nothing");
+	check_breaks(MSG_PONG, 0, FRAME_EOF, 24, "unknown flags");
+	check_breaks(MSG_PONG, 4, 0, 24, "a stream where none belongs");
+	check_breaks(MSG_PONG, 0, 0, 24, "token");
+	check_breaks(MSG_PREPARED, 0, 0, 8, "an answer to nothing");
 	check_breaks(MSG_HEALED, 0, 0, 4, "an answer to nothing");
 }
 
@@ -306,7 +292,7 @@ TEST(a_frozen_guest_runs_nothing_until_it_is_healed)
 	CHECK(session_is_open(p.session));
 	CHECK(!command_start(p.session, &spec_true, &err));
 	CHECK(strstr(err.text, "frozen"));
-	CHECK(session_ping(p.session, clock_in(SOON), &err));
+	CHECK(session_ping(p.session, clock_in(SOON), NULL, &err));
 	CHECK(session_heal(p.session, clock_in(SOON), &err));
 	p.answer = NULL;
 	run_true(&c);
@@ -386,7 +372,7 @@ TEST(heal_waits_for_the_answer_to_prepare)
 	p.answer = answer_requests;
 	CHECK(session_heal(p.session, clock_in(SOON), &err));
 	p.answer = NULL;
-	check_alive();
+	peer_check_alive(&p);
 	command_free(c);
 	peer_release(&p);
 }
@@ -402,7 +388,7 @@ TEST(a_request_fails_when_the_guest_starts_anew)
 {
 	peer_open(&p);
 	p.answer = answer_anew;
-	CHECK(!session_ping(p.session, clock_in(SOON), &err));
+	CHECK(!session_ping(p.session, clock_in(SOON), NULL, &err));
 	CHECK_INT(err.code, ERR_PEER);
 	CHECK(strstr(err.text, "started anew"));
 	peer_release(&p);
@@ -414,12 +400,12 @@ TEST(a_late_pong_is_no_fault)
 	struct msg_ping m;
 
 	peer_open(&p);
-	CHECK(!session_ping(p.session, clock_in(30), &err));
+	CHECK(!session_ping(p.session, clock_in(30), NULL, &err));
 	CHECK_INT(err.code, ERR_TIME);
 	first = expect(&p, MSG_PING);
 	CHECK(get_ping(first.body, &m));
-	SAY(&p, PONG, ping, 0, .token = m.token);
-	check_alive();
+	SAY(&p, PONG, pong, 0, .token = m.token);
+	peer_check_alive(&p);
 	peer_release(&p);
 }
 

@@ -95,7 +95,7 @@ static void says(const char *text, const char *wanted)
 
 static void answers_ping(void)
 {
-	CHECK(session_ping(machine_session(machine), clock_in(LONG), &err));
+	CHECK(session_ping(machine_session(machine), clock_in(LONG), NULL, &err));
 }
 
 static void is_invisible(void)
@@ -169,7 +169,7 @@ static void comes_back_from_a_reboot(void)
 	(void)shell("systemctl reboot", &output);
 	/* It answers until it goes down; what is asked by then may be lost. */
 	while (session_greetings(s) == before && clock_ms() < until)
-		if (!session_ping(s, clock_in(1000), &err))
+		if (!session_ping(s, clock_in(1000), NULL, &err))
 			(void)session_wait_open(s, clock_in(1000), &err);
 	CHECK(machine_wait_ready(machine, until, &err));
 	session_boot_id(s, is);
@@ -214,7 +214,7 @@ TEST_WITHIN(the_power_button_is_heard, 700)
 	command = command_start(machine_session(machine), &spec, &err);
 	CHECK(command);
 	/* No answer comes: the agent is gone, and the button is the only way left. */
-	while (session_ping(machine_session(machine), clock_in(5000), &err))
+	while (session_ping(machine_session(machine), clock_in(5000), NULL, &err))
 		CHECK(clock_ms() < until);
 	command_free(command);
 	if (!machine_powerdown(machine, clock_in(LONG), &err))
@@ -235,7 +235,7 @@ TEST_WITHIN(mini_outlives_all_its_processes_and_powers_off, 400)
 	CHECK(session_poweroff(machine_session(machine), &err));
 	until = clock_in(LONG);
 	while (machine_state(machine) == MACHINE_RUNS && clock_ms() < until)
-		(void)session_ping(machine_session(machine), clock_in(1000), &err);
+		(void)session_ping(machine_session(machine), clock_in(1000), NULL, &err);
 	CHECK_INT(machine_state(machine), MACHINE_OFF);
 	stop();
 }

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* postern shell: a login shell in a new machine that is gone afterwards. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "ending.h"
+#include "environment.h"
+#include "foreground.h"
+
+/* What login(1) would do, by means that every image has. */
+static const char *const login[] = {
+	"sh",
+	"-c",
+	"if USER=$(id -un 2>/dev/null); then eval \"HOME=~$USER\"; else USER=$(id -u); fi\n"
+	"case ${HOME-} in /*) ;; *) HOME=/ ;; esac\n"
+	"cd \"$HOME\" 2>/dev/null || cd /\n"
+	"LOGNAME=$USER SHELL=$(command -v bash || command -v sh)\n"
+	"export USER LOGNAME HOME SHELL\n"
+	"exec \"$SHELL\" -l\n",
+	NULL,
+};
+
+struct options {
+	const char *image, *user;
+};
+
+/* Returns 0, or the exit code of a wrong use: that of exec. */
+static int parse(struct options *o, int argc, char **argv)
+{
+	static const struct option no_longs[] = { { 0 } };
+	struct err err;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+:i:u:", no_longs, NULL)) != -1) {
+		if (option == ':' || option == '?') {
+			option_refused(option, argv, &err);
+			return usage_error(&cmd_shell, "%s", err.text), EXIT_OURS;
+		}
+		if (option == 'u' && !*optarg)
+			return usage_error(&cmd_shell, "-u: want a user of the guest"), EXIT_OURS;
+		*(option == 'i' ? &o->image : &o->user) = optarg;
+	}
+	if (optind != argc)
+		return usage_error(&cmd_shell, "%s: it takes no command; postern exec --tty does",
+			       argv[optind]),
+		       EXIT_OURS;
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options o = { .image = "mini" };
+	struct environment env = { 0 };
+	struct foreground_spec spec = {
+		.who = "shell", .argv = login, .env = env.pairs, .input = true, .terminal = true
+	};
+	int code = parse(&o, argc, argv);
+
+	if (code)
+		return code;
+	environment_fill(&env, false, true);
+	spec.image_name = o.image;
+	spec.user = o.user;
+	if (isatty(STDIN_FILENO))
+		fprintf(stderr,
+			"postern shell: starting a machine from the image %s; leave it with exit "
+			"or "
+			"Ctrl-D, or end it with Ctrl-] three times within a second\n",
+			o.image);
+	code = foreground_run(&spec);
+	environment_release(&env);
+	return code;
+}
+
+const struct cli_command cmd_shell = {
+	.name = "shell",
+	.args = "[-i IMAGE] [-u USER]",
+	.does = "Open a shell in a new virtual machine that is gone afterwards",
+	.details =
+		"  -i IMAGE  the image to boot: mini (busybox, the default) or\n"
+		"            server (Debian with systemd and nginx)\n"
+		"  -u USER   be this user of the guest, a name or a number (root)\n\n"
+		"A login shell on your terminal: bash where the image has it, else sh. Every key "
+		"goes to\n"
+		"the guest, Ctrl-C and Ctrl-Z too. Leave with exit or Ctrl-D. When the guest "
+		"hangs, press\n"
+		"Ctrl-] three times within a second: that ends the machine. The machine has no "
+		"network,\n"
+		"and nothing in it is kept.\n\n"
+		"Exit code: the shell's own; 125 when postern failed, was used wrongly, or was "
+		"left by\n"
+		"Ctrl-].\n\n"
+		"Example: postern shell -i server\n",
+	.run = run,
+};

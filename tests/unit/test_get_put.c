@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET and PUT as operations, against a guest by hand; what is in their streams is not looked at. */
+#include "peer.h"
+
+#include "base/buf.h"
+#include "link/internal.h"
+
+static struct peer p;
+static struct err err;
+
+static size_t take_output(void *self, enum stream_part part, const uint8_t *data, size_t len)
+{
+	CHECK_INT(part, PART_STDOUT);
+	buf_add(self, data, len);
+	return len;
+}
+
+static struct command *get(struct buf *got)
+{
+	const struct transfer_spec spec = {
+		.type = MSG_GET,
+		.flags = TREE_MANIFEST,
+		.path = "/etc",
+		.output = take_output,
+		.self = got,
+	};
+	struct command *c = transfer_start(p.session, &spec, &err);
+	struct msg_get m;
+
+	CHECK(c);
+	CHECK(get_get(expect(&p, MSG_GET).body, &m));
+	CHECK_INT(m.flags, TREE_MANIFEST);
+	CHECK_INT(m.path.len, 4);
+	SAY(&p, STARTED, started, stream_of(1, PART_CONTROL), .pid = 0);
+	return c;
+}
+
+static void say_end(const char *text)
+{
+	peer_say_as(&p, p.tag, MSG_DATA, stream_of(1, PART_STDOUT), FRAME_EOF, text, strlen(text));
+}
+
+TEST(a_get_gives_its_stream)
+{
+	struct buf got = { 0 };
+	struct command *c;
+
+	peer_open(&p);
+	c = get(&got);
+	peer_say(&p, MSG_DATA, stream_of(1, PART_STDOUT), bytes_str("abc"));
+	say_end("def");
+	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .entries = 2, .bytes = 6);
+	expect(&p, MSG_ACK);
+	CHECK(transfer_succeeded(c, &err));
+	CHECK_INT(c->done.entries, 2);
+	CHECK_INT(c->done.bytes, 6);
+	CHECK_STR(buf_text(&got), "abcdef");
+	command_free(c);
+	buf_release(&got);
+	peer_release(&p);
+}
+
+TEST(a_get_may_fail_at_any_time)
+{
+	struct buf got = { 0 };
+	struct command *c;
+
+	peer_open(&p);
+	c = get(&got);
+	peer_say(&p, MSG_DATA, stream_of(1, PART_STDOUT), bytes_str("abc"));
+	SAY(&p, FAILED, failed, stream_of(1, PART_CONTROL), .kind = FAIL_FILE, .error = 5,
+		.text = bytes_str("/etc/x: Input/output error"));
+	peer_check_alive(&p);
+	CHECK(!transfer_succeeded(c, &err));
+	CHECK_INT(err.code, ERR_PEER);
+	CHECK_STR(err.text, "/etc/x: Input/output error");
+	command_free(c);
+	buf_release(&got);
+	peer_release(&p);
+}
+
+static void say_done_at_once(void)
+{
+	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .bytes = 0);
+}
+
+static void say_too_few(void)
+{
+	say_end("abc");
+	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .bytes = 2);
+}
+
+static void say_more_after_the_end(void)
+{
+	say_end("");
+	say_end("");
+}
+
+static void say_errors(void)
+{
+	peer_say(&p, MSG_DATA, stream_of(1, PART_STDERR), bytes_str("x"));
+}
+
+static void say_exit(void)
+{
+	say_end("");
+	SAY(&p, EXIT, exit, stream_of(1, PART_CONTROL), .value = 0);
+}
+
+static void say_credit(void)
+{
+	SAY(&p, CREDIT, credit, stream_of(1, PART_STDIN), .bytes = 1);
+}
+
+TEST(a_get_that_lies_breaks_the_session)
+{
+	static const struct {
+		void (*say)(void);
+		const char *why;
+	} lies[] = {
+		{ say_done_at_once, "no transfer that was about to end" },
+		{ say_too_few, "a size that differs" },
+		{ say_more_after_the_end, "after the end of the stream" },
+		{ say_errors, "DATA" },
+		{ say_exit, "EXIT: for no command" },
+		{ say_credit, "CREDIT" },
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		struct buf got = { 0 };
+		struct command *c;
+
+		peer_open(&p);
+		c = get(&got);
+		lies[i].say();
+		expect_broken(&p, lies[i].why);
+		CHECK(!transfer_succeeded(c, &err));
+		command_free(c);
+		buf_release(&got);
+		peer_release(&p);
+	}
+}
+
+static struct command *putting;
+static size_t given;
+
+static void give(void *self)
+{
+	static const uint8_t zeros[3 * STREAM_WINDOW];
+
+	(void)self;
+	given += command_input(putting, zeros, sizeof(zeros) - given);
+	if (given == sizeof(zeros))
+		command_input_end(putting);
+}
+
+TEST(a_put_takes_its_stream_by_and_by)
+{
+	const struct transfer_spec spec = { .type = MSG_PUT, .path = "/a", .input_wanted = give };
+	uint64_t bytes = 0;
+	struct msg_put m;
+	struct frame f;
+
+	peer_open(&p);
+	putting = transfer_start(p.session, &spec, &err);
+	CHECK(get_put(expect(&p, MSG_PUT).body, &m));
+	CHECK_INT(m.flags, 0);
+	SAY(&p, STARTED, started, stream_of(1, PART_CONTROL), .pid = 0);
+	do {
+		f = expect(&p, MSG_DATA);
+		bytes += f.body.len;
+		SAY(&p, CREDIT, credit, f.stream, .bytes = (uint32_t)f.body.len);
+	} while (!(f.flags & FRAME_EOF));
+	SAY(&p, DONE, done, stream_of(1, PART_CONTROL), .entries = 1, .bytes = bytes);
+	expect(&p, MSG_ACK);
+	CHECK(transfer_succeeded(putting, &err));
+	CHECK_INT(putting->done.bytes, given);
+	command_free(putting);
+	peer_release(&p);
+}
+
+TEST(a_path_in_the_guest_is_absolute_and_short)
+{
+	static char longest[PATH_LENGTH + 1];
+	struct transfer_spec spec = { .type = MSG_GET, .path = "etc" };
+
+	peer_open(&p);
+	CHECK(!transfer_start(p.session, &spec, &err));
+	CHECK_INT(err.code, ERR_INPUT);
+	memset(longest, '/', PATH_LENGTH);
+	spec.path = longest;
+	CHECK(!transfer_start(p.session, &spec, &err));
+	CHECK_INT(err.code, ERR_INPUT);
+	peer_check_alive(&p);
+	peer_release(&p);
+}
