@@ -5,39 +5,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "start.h"
+
 void peer_start(struct peer *p)
 {
-	const char *agent = getenv("POSTERN_AGENT");
-	char number[16];
-	int ends[2];
-
-	if (!agent)
-		agent = "build/postern-agent";
 	memset(p, 0, sizeof(*p));
-	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-	p->pid = fork();
-	CHECK(p->pid >= 0);
-	if (p->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fcntl(ends[1], F_SETFD, 0);
-		(void)snprintf(number, sizeof(number), "%d", ends[1]);
-		execl(agent, agent, "--fd", number, (char *)NULL);
-		perror(agent);
-		_exit(127);
-	}
-	close(ends[1]);
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	p->fd = ends[0];
+	p->fd = agent_start(&p->pid);
 }
 
 void peer_open(struct peer *p)

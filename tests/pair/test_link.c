@@ -8,17 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/loop.h"
 #include "frame.h"
 #include "link/session.h"
+#include "start.h"
 
 #define SOON 15000 /* ms: far more than anything here takes */
 
@@ -31,26 +30,8 @@ static const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
 
 static void start_agent(void)
 {
-	const char *program = getenv("POSTERN_AGENT");
-	char number[16];
-	int ours, theirs;
-
-	if (!program)
-		program = "build/postern-agent";
 	CHECK(loop_init(&loop, false, &err));
-	CHECK(fd_pair(&ours, &theirs, &err));
-	agent = fork();
-	CHECK(agent >= 0);
-	if (agent == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fcntl(theirs, F_SETFD, 0);
-		(void)snprintf(number, sizeof(number), "%d", theirs);
-		execl(program, program, "--fd", number, (char *)NULL);
-		perror(program);
-		_exit(127);
-	}
-	close(theirs);
-	session = session_new(&loop, ours);
+	session = session_new(&loop, agent_start(&agent));
 	CHECK(session_wait_open(session, clock_in(SOON), &err));
 }
 

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "base/fd.h"
 #include "base/loop.h"
 #include "link/session.h"
+#include "start.h"
 
 #define SOON  15000 /* ms: far more than anything here takes */
 #define TIMES 12    /* that the channel ends */
@@ -43,33 +43,10 @@ static void attach(void)
 	CHECK(session_wait_open(session, clock_in(SOON), &err));
 }
 
-/* A fresh agent on a fresh port. */
-static void fork_agent(void)
-{
-	const char *program = getenv("POSTERN_AGENT");
-	char number[16];
-	int theirs;
-
-	if (!program)
-		program = "build/postern-agent";
-	CHECK(fd_pair(&port, &theirs, &err));
-	agent = fork();
-	CHECK(agent >= 0);
-	if (agent == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fcntl(theirs, F_SETFD, 0);
-		(void)snprintf(number, sizeof(number), "%d", theirs);
-		execl(program, program, "--fd", number, (char *)NULL);
-		perror(program);
-		_exit(127);
-	}
-	close(theirs);
-}
-
 static void start_agent(void)
 {
 	CHECK(loop_init(&loop, false, &err));
-	fork_agent();
+	port = agent_start(&agent);
 	session = session_new(&loop, fcntl(port, F_DUPFD_CLOEXEC, 3));
 	session_keep(session);
 	CHECK(session_wait_open(session, clock_in(SOON), &err));
@@ -259,7 +236,7 @@ TEST(a_guest_that_started_anew_lost_its_commands)
 	CHECK_INT(waitpid(agent, NULL, 0), agent);
 	fd_close(&port);
 	CHECK_INT(command_result(c)->end, COMMAND_RUNS);
-	fork_agent();
+	port = agent_start(&agent);
 	attach();
 	CHECK_INT(command_result(c)->end, COMMAND_LOST);
 	again = start("exit 3", (struct command_spec){ 0 }, &out);

@@ -10,16 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/file.h"
 #include "link/tree.h"
+#include "start.h"
 
 #define SOON 60000 /* ms: far more than anything here takes */
 
@@ -32,30 +31,12 @@ static char dir[64]; /* where everything happens: h of the host, g of the guest 
 
 static void start(void)
 {
-	const char *program = getenv("POSTERN_AGENT");
-	char number[16];
-	int ours, theirs;
-
 	strcpy(dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/tree.XXXXXX" : "/tmp/tree.XXXXXX");
 	CHECK(mkdtemp(dir));
-	CHECK_INT(chdir(dir), 0);
-	if (!program)
-		program = "build/postern-agent";
 	CHECK(loop_init(&loop, false, &err));
-	CHECK(fd_pair(&ours, &theirs, &err));
-	agent = fork();
-	CHECK(agent >= 0);
-	if (agent == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fcntl(theirs, F_SETFD, 0);
-		(void)snprintf(number, sizeof(number), "%d", theirs);
-		execl(program, program, "--fd", number, (char *)NULL);
-		perror(program);
-		_exit(127);
-	}
-	close(theirs);
-	session = session_new(&loop, ours);
+	session = session_new(&loop, agent_start(&agent));
 	CHECK(session_wait_open(session, clock_in(SOON), &err));
+	CHECK_INT(chdir(dir), 0);
 }
 
 static void stop(void)
