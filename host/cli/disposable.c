@@ -57,6 +57,10 @@ bool disposable_boot(
 		return false;
 	spec.overlay = overlay;
 	d->machine = machine_begin(loop, &spec, &cold, err);
+	if (d->machine && cold)
+		fprintf(stderr,
+			"postern %s: the machine was booted, not started from a template: %s\n",
+			d->who, cold);
 	/* QEMU has it open: without a name it can't be left behind, however we end. */
 	remove_scratch(d);
 	return d->machine;

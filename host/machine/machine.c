@@ -168,6 +168,18 @@ bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err)
 	       machine_fail(m, "QEMU does not say which devices it has", err);
 }
 
+bool machine_prove_sealed(struct machine *m, struct err *err)
+{
+	bool sealed;
+
+	if (!machine_is_sealed(m, &sealed, err))
+		return false;
+	return sealed ||
+	       err_set(err, ERR_DENIED,
+		       "this QEMU gave the machine a network device or another that it was not "
+		       "asked for: look for a wrapper of qemu-system-x86_64 in PATH");
+}
+
 bool machine_stop(struct machine *m, struct err *err)
 {
 	return qmp_call(m->qmp, "stop", NULL, clock_in(ANSWER_MS), NULL, err);
@@ -224,6 +236,6 @@ bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, 
 {
 	if (!state_load(m->loop, m->qmp, &m->migration, state, deadline, err))
 		return machine_fail(m, "the state of the template can't be loaded", err);
-	return machine_cont(m, err) && machine_wait_hello(m, deadline, err) &&
-	       session_heal(m->session, deadline, err);
+	return machine_prove_sealed(m, err) && machine_cont(m, err) &&
+	       machine_wait_hello(m, deadline, err) && session_heal(m->session, deadline, err);
 }

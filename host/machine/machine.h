@@ -79,6 +79,8 @@ char *machine_story(const struct machine *m);
  * the machine type is one of those that we gave it.
  */
 bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err);
+/* ERR_DENIED for one that is not. */
+bool machine_prove_sealed(struct machine *m, struct err *err);
 
 /* Processor time that QEMU has used, guest and all. */
 int64_t machine_cpu_ms(const struct machine *m);
@@ -93,8 +95,9 @@ bool machine_powerdown(struct machine *m, int64_t deadline, struct err *err);
 
 /* Saves the state of a stopped machine with MEMORY_SHARED. It must not run again. */
 bool machine_save(struct machine *m, struct buf *ret_state, int64_t deadline, struct err *err);
-/* Wakes a machine with MEMORY_PRIVATE, which waits until then: loads the state, lets it run, waits
- * for the HELLO, and heals it: new random numbers, the time of day, a disk that takes writes. */
+/* Wakes a machine with MEMORY_PRIVATE, which waits until then: loads the state, proves that it is
+ * sealed, lets it run, waits for the HELLO, and heals it: new random numbers, the time of day, a
+ * disk that takes writes. */
 bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, struct err *err);
 
 /* Makes an empty qcow2 on top of a qcow2. */

@@ -2,9 +2,7 @@
 /* From a cold boot to the files of a template. */
 #include "template_make.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,25 +75,32 @@ static bool save(struct machine *m, const char *path, int64_t deadline, struct e
 	       file_write(path, state.data, state.len, err);
 }
 
-static bool boot_and_save(struct loop *loop, struct machine *m, const struct image *image,
+static struct machine *boot(struct loop *loop, const struct machine_spec *spec, enum accel accel,
+	bool *ret_boots, struct err *err)
+{
+	struct machine *m = machine_start_on(loop, spec, accel, err);
+
+	if (m && machine_wait_ready(m, clock_in((int64_t)BOOT_MS * accel_time_factor(accel)), err))
+		return m;
+	machine_free(m);
+	*ret_boots = false;
+	return NULL;
+}
+
+static bool warm_and_save(struct loop *loop, struct machine *m, const struct image *image,
 	const char *state, struct err *err)
 {
 	const int factor = accel_time_factor(machine_accel(m));
-	int64_t frozen = clock_in((int64_t)SAVE_MS * factor);
-	bool sealed;
+	int64_t end;
 
-	if (!machine_wait_ready(m, clock_in((int64_t)BOOT_MS * factor), err) ||
-		!machine_is_sealed(m, &sealed, err))
-		return false;
-	if (!sealed)
-		return err_set(err, ERR_DENIED,
-			"this QEMU gave the machine a device that it was not asked for");
-	if (!run_warm_up(m, clock_in((int64_t)WARM_MS * factor), err) ||
+	if (!machine_prove_sealed(m, err) ||
+		!run_warm_up(m, clock_in((int64_t)WARM_MS * factor), err) ||
 		!settle(loop, m, clock_in((int64_t)SETTLE_MS * factor), err))
 		return false;
-	if (image->disk && !session_prepare(machine_session(m), FREEZE_MS, frozen, err))
+	end = clock_in((int64_t)SAVE_MS * factor);
+	if (image->disk && !session_prepare(machine_session(m), FREEZE_MS, end, err))
 		return false;
-	return save(m, state, frozen, err);
+	return save(m, state, end, err);
 }
 
 /* Not in its file from the beginning: a file system that writes dirty pages back slows the guest.
@@ -111,43 +116,25 @@ static int make_memory(const struct image *image, struct err *err)
 	return fd;
 }
 
-/* Pages that the guest never touched stay holes. */
-static bool copy_memory(int from, const char *path, struct err *err)
-{
-	CLEAN(fd) int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	off_t at = 0, end = lseek(from, 0, SEEK_END), data;
-
-	if (to < 0 || ftruncate(to, end) < 0)
-		return err_errno(err, "%s", path);
-	while ((data = lseek(from, at, SEEK_DATA)) >= 0) {
-		at = lseek(from, data, SEEK_HOLE);
-		if (lseek(to, data, SEEK_SET) < 0)
-			return err_errno(err, "%s", path);
-		while (data < at)
-			if (sendfile(to, from, &data, (size_t)(at - data)) <= 0)
-				return err_errno(err, "%s", path);
-	}
-	return true;
-}
-
 bool template_make(struct loop *loop, const struct image *image, enum accel accel,
-	const char *memory, const char *state, const char *disk, struct err *err)
+	const struct template_files *files, char ret_memory_hash[PAGES_HASH], bool *ret_boots,
+	struct err *err)
 {
 	CLEAN(fd) int fd = make_memory(image, err);
 	const struct machine_spec spec = {
-		.image = image, .overlay = disk, .memory = MEMORY_SHARED, .memory_fd = fd
+		.image = image, .overlay = files->disk, .memory = MEMORY_SHARED, .memory_fd = fd
 	};
 	struct machine *m;
 	bool ok;
 
-	if (fd < 0 || (disk && !overlay_create(disk, image->disk, err)))
+	if (fd < 0 || (files->disk && !overlay_create(files->disk, image->disk, err)))
 		return false;
-	m = machine_start_on(loop, &spec, accel, err);
-	ok = m && boot_and_save(loop, m, image, state, err);
+	m = boot(loop, &spec, accel, ret_boots, err);
+	ok = m && warm_and_save(loop, m, image, files->state, err);
 	/* A template that ran on would change the memory of its clones. */
 	machine_free(m);
-	ok = ok && copy_memory(fd, memory, err);
-	if (ok && disk && chmod(disk, 0444) < 0)
-		return err_errno(err, "%s", disk);
+	ok = ok && pages_copy(fd, files->memory, ret_memory_hash, err);
+	if (ok && files->disk && chmod(files->disk, 0444) < 0)
+		return err_errno(err, "%s", files->disk);
 	return ok;
 }
