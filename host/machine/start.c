@@ -13,12 +13,13 @@
 static struct machine *clone(
 	struct loop *loop, const struct start_spec *spec, bool *ret_boots, struct err *err)
 {
+	const char *overlay = spec->image->disk ? spec->overlay : NULL;
 	CLEAN(template) struct template t = { 0 };
 
 	if (!template_open(loop, spec->image, spec->notice, spec->self, &t, ret_boots, err) ||
-		(t.disk && !overlay_create(spec->overlay, t.disk, err)))
+		(overlay && !overlay_create(overlay, t.disk, err)))
 		return NULL;
-	return template_clone(loop, &t, spec->overlay, spec->console_log, CLONE_MS, err);
+	return template_clone(loop, &t, overlay, spec->console_log, CLONE_MS, err);
 }
 
 static struct machine *boot(struct loop *loop, const struct start_spec *spec, struct err *err)
