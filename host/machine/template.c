@@ -175,7 +175,8 @@ static bool make(struct loop *loop, const struct folder *f, const struct image *
 	     replace(f, key, hash, err);
 	now = folder_manifest(f);
 	folder_sweep(f, json_get_str(now, "id"));
-	return ok || err_in(err, "making a template of image %s", image->name);
+	/* A boot that fails is told as any other. */
+	return ok || (*ret_boots && err_in(err, "making a template of image %s", image->name));
 }
 
 /* Another process may have made it while we waited. Holds the shared lock afterwards. */

@@ -68,7 +68,7 @@ bool folder_lock(struct loop *loop, const struct folder *f, int how, template_no
 	void *self, struct err *err)
 {
 	const struct wait w = { f->lock, how };
-	int64_t tell = clock_in(TELL_MS), end = clock_in(WAIT_MINUTES * 60000);
+	int64_t tell = clock_in(TELL_MS), end = clock_in((int64_t)WAIT_MINUTES * 60000);
 
 	while (!locked(&w)) {
 		if (!loop_until(loop, locked, &w, clock_in(RETRY_MS), err) && err->code != ERR_TIME)

@@ -13,7 +13,7 @@
 #include "sha256.h"
 
 #define PAGE  4096
-#define CHUNK (64 * PAGE)
+#define CHUNK 262144
 
 struct walk {
 	int from, to; /* to -1: nowhere */

@@ -75,7 +75,6 @@ static const char *differs(struct image now)
 TEST(an_input_that_changed_is_named)
 {
 	static char other[] = "other";
-	CLEAN(json) struct json *key = NULL;
 
 	enter();
 	CHECK(!differs((struct image){ 0 }));
