@@ -163,6 +163,7 @@ damage_is_found() {
 damaged_state() {
 	head -c 20000 /dev/urandom >"$(files mini state)"
 	says 'the machine was booted, not started from a template: the state of the template can' &&
+		contains "$(cat "$work/err")" 'load of migration failed' &&
 		same "$(wc -l <"$work/err")" 1 &&
 		says 'making a template of image mini' && says ''
 }
