@@ -7,6 +7,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -158,6 +159,23 @@ bool process_wait(struct process *p, int milliseconds)
 	if (!process_ended(p, NULL))
 		(void)poll(&pfd, 1, milliseconds);
 	return process_ended(p, NULL);
+}
+
+int64_t process_cpu_ms(const struct process *p)
+{
+	CLEAN(str) char *path = xasprintf("/proc/%d/stat", (int)p->pid);
+	unsigned long long user = 0, system = 0;
+	FILE *f = fopen(path, "re");
+	char line[1024], *rest = NULL;
+
+	if (f && fgets(line, sizeof(line), f))
+		rest = strrchr(line, ')');
+	if (rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+			    &system) != 2)
+		user = system = 0;
+	if (f)
+		(void)fclose(f);
+	return (int64_t)(user + system) * 1000 / sysconf(_SC_CLK_TCK);
 }
 
 char *process_epitaph(int status)

@@ -45,6 +45,8 @@ int process_fd(const struct process *p);
 bool process_ended(struct process *p, int *ret_status);
 /* Waits for the end without any loop; for ends that are near. False: it did not come in time. */
 bool process_wait(struct process *p, int milliseconds);
+/* Processor time it has used so far; 0 when it has ended. */
+int64_t process_cpu_ms(const struct process *p);
 /* "ended with status 1", "was killed by signal 9 (Killed)". Returns owned. */
 char *process_epitaph(int status);
 

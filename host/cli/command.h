@@ -17,7 +17,7 @@ struct cli_command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct cli_command cmd_exec, cmd_shell, cmd_run, cmd_doctor;
+extern const struct cli_command cmd_exec, cmd_shell, cmd_run, cmd_doctor, cmd_template;
 
 /* Prints "postern NAME: message" and how to get help, returns 2. */
 int usage_error(const struct cli_command *command, const char *fmt, ...)

@@ -8,7 +8,7 @@
 #include "base/loop.h"
 #include "err.h"
 #include "machine/image.h"
-#include "machine/machine.h"
+#include "machine/start.h"
 
 /* Zeroed is one that was never booted. */
 struct disposable {

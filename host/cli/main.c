@@ -9,7 +9,7 @@
 #include "command.h"
 
 static const struct cli_command *const commands[] = { &cmd_run, &cmd_exec, &cmd_shell, &cmd_doctor,
-	NULL };
+	&cmd_template, NULL };
 
 static int print_help(void)
 {

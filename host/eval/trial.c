@@ -13,6 +13,7 @@
 #include "base/xalloc.h"
 #include "capture.h"
 #include "inject.h"
+#include "machine/start.h"
 #include "trial_state.h"
 
 #define BOOT_MS	    120000 /* x factor: from power-on to a system that is up */
@@ -85,17 +86,29 @@ static bool start(struct trial *t, const char *overlay, const char *console, str
 	return true;
 }
 
+static void tell(void *self, const char *text)
+{
+	say(self, text);
+}
+
 static bool boot(struct trial *t, struct err *err)
 {
 	CLEAN(str) char *overlay = record_path(&t->record, "overlay.qcow2");
+	CLEAN(str) char *log = record_path(&t->record, "console.log");
+	const struct start_spec spec = {
+		.image = t->spec->image,
+		.overlay = overlay,
+		.console_log = log,
+		.memory_mib = t->spec->scenario->front.memory_mib,
+		.notice = tell,
+		.self = t,
+	};
 
-	say(t, "booting");
-	if (!overlay_create(overlay, t->spec->image->disk, err))
-		return unscored(t, "making the disk", err);
-	if (!start(t, "overlay.qcow2", "console.log", err))
-		return false;
-	if (!machine_wait_ready(t->machine, clock_in((int64_t)BOOT_MS * t->factor), err))
-		return unscored(t, "booting the untouched image", err);
+	say(t, "starting");
+	t->machine = machine_begin(&t->loop, &spec, &t->cold, err);
+	if (!t->machine)
+		return unscored(t, "starting the untouched image", err);
+	t->sealed = true;
 	phase_ends(t, PHASE_BOOT);
 	return true;
 }
@@ -395,6 +408,7 @@ enum trial_exit trial_run(const struct trial_spec *spec)
 	remove_file(&t, "boot.qcow2");
 	end = t.loop.interrupted ? TRIAL_INTERRUPTED : record_it(&t, &err);
 	grade_release(&t.grade);
+	free(t.cold);
 	json_free(t.started);
 	record_release(&t.record);
 	loop_release(&t.loop);

@@ -124,6 +124,9 @@ bool trial_finish(const struct trial *t, struct err *err)
 	json_set_int(j, "prompt_tokens", t->talk.prompt_tokens);
 	json_set_int(j, "completion_tokens", t->talk.completion_tokens);
 	json_set(j, "seconds", seconds_json(t));
+	json_set_str(j, "start", t->cold ? "cold boot" : "clone of a template");
+	if (t->cold)
+		json_set(j, "start_reason", record_text(t->cold, strlen(t->cold), SIZE_MAX));
 	json_set_bool(j, "sealed", t->sealed);
 	json_set_bool(j, "power_cut", t->power_cut);
 	put_conditions(j, t->spec);

@@ -31,6 +31,7 @@ struct trial {
 	int factor; /* for time limits */
 
 	const char *ended; /* how the model's work ended; NULL: it never began */
+	char *cold; /* why the machine was booted and not cloned, owned; NULL: it was cloned */
 	bool sealed, power_cut;
 	bool host_failed; /* the trial stopped for a cause that no guest can make */
 	struct json *started;

@@ -15,17 +15,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/loop.h"
 #include "err.h"
 #include "link/session.h"
 #include "accel.h"
 #include "image.h"
 
+/* Where a machine's memory lives when it is not QEMU's own. */
+enum memory {
+	MEMORY_OWN,	/* gone with the machine */
+	MEMORY_SHARED,	/* in memory_fd, which the machine writes to: it will become a template */
+	MEMORY_PRIVATE, /* begins as memory_file says; what is written is gone with the machine */
+};
+
 struct machine_spec {
 	const struct image *image; /* borrowed until machine_free */
 	const char *overlay;	 /* qcow2 that takes the writes; NULL when the image has no disk */
 	const char *console_log; /* file for the console, capped; NULL: only the tail is kept */
 	int memory_mib;		 /* 0: the image's */
+	enum memory memory;
+	const char *memory_file; /* of MEMORY_PRIVATE */
+	int memory_fd;		 /* of MEMORY_SHARED; borrowed during the start */
 };
 
 struct machine;
@@ -68,6 +79,11 @@ char *machine_story(const struct machine *m);
  * the machine type is one of those that we gave it.
  */
 bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err);
+/* ERR_DENIED for one that is not. */
+bool machine_prove_sealed(struct machine *m, struct err *err);
+
+/* Processor time that QEMU has used, guest and all. */
+int64_t machine_cpu_ms(const struct machine *m);
 
 /* Virtual CPUs. The disk is flushed when stop returns. */
 bool machine_stop(struct machine *m, struct err *err);
@@ -76,6 +92,13 @@ bool machine_cont(struct machine *m, struct err *err);
 bool machine_split(struct machine *m, const char *new_overlay, struct err *err);
 /* Presses the power button and waits for the end. */
 bool machine_powerdown(struct machine *m, int64_t deadline, struct err *err);
+
+/* Saves the state of a stopped machine with MEMORY_SHARED. It must not run again. */
+bool machine_save(struct machine *m, struct buf *ret_state, int64_t deadline, struct err *err);
+/* Wakes a machine with MEMORY_PRIVATE, which waits until then: loads the state, proves that it is
+ * sealed, lets it run, waits for the HELLO, and heals it: new random numbers, the time of day, a
+ * disk that takes writes. */
+bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, struct err *err);
 
 /* Makes an empty qcow2 on top of a qcow2. */
 bool overlay_create(const char *path, const char *backing, struct err *err);

@@ -2,8 +2,8 @@
 /*
  * The command line of QEMU, from 7.2 on.
  *
- * Nothing here outlives the process, so the machine type is the newest q35 of whatever QEMU is
- * installed; only a saved state would need a versioned one. -no-reboot is absent on purpose: a
+ * The machine type is the newest q35 of whatever QEMU is installed: a saved state is only ever
+ * loaded by the QEMU that saved it. -no-reboot is absent on purpose: a
  * guest may reboot. Every image format is explicit, nothing is ever probed.
  */
 #include "qemu.h"
@@ -17,6 +17,7 @@
 #include "limits.h"
 
 #define ARGS_ROOM 64
+#define MACHINE	  "q35,usb=off,hpet=off,vmport=off,sata=off,smbus=off"
 
 /* Emulated, the model counts: it has all that x86-64-v2 distributions ask for and a random number
  * instruction, without which the first boot of a guest waits for entropy; and none of the wide
@@ -28,8 +29,8 @@ static const char *const fixed[] = {
 	"-no-user-config",
 	"-display",
 	"none",
-	"-machine",
-	"q35,usb=off,hpet=off,vmport=off,sata=off,smbus=off",
+	"-device",
+	"vmgenid,id=generation,guid=auto",
 	"-smp",
 	"1",
 	"-action",
@@ -39,7 +40,8 @@ static const char *const fixed[] = {
 	NULL,
 };
 
-static const char *const expected[] = { "virtio-serial-pci", "virtserialport", "virtio-blk-pci" };
+static const char *const expected[] = { "virtio-serial-pci", "virtserialport", "virtio-blk-pci",
+	"vmgenid" };
 
 struct args {
 	char **v;
@@ -91,6 +93,31 @@ static void add_disk(struct args *a, const char *overlay)
 	add_value(a, "-device", "virtio-blk-pci,drive=%s,id=blk", QEMU_DISK_NODE);
 }
 
+/* As JSON: a path may hold commas. */
+static void add_memory(struct args *a, const struct machine_spec *spec, int mib)
+{
+	CLEAN(json) struct json *object = json_object();
+	CLEAN(str) char *inherited = xasprintf("/proc/self/fd/%d", spec->memory_fd);
+	CLEAN(str) char *line = NULL;
+
+	add_value(a, "-m", "%d", mib);
+	if (spec->memory == MEMORY_OWN) {
+		add_value(a, "-machine", "%s", MACHINE);
+		return;
+	}
+	add_value(a, "-machine", "%s,memory-backend=ram", MACHINE);
+	json_set_str(object, "qom-type", "memory-backend-file");
+	json_set_str(object, "id", "ram");
+	json_set_int(object, "size", (int64_t)mib << 20);
+	json_set_str(
+		object, "mem-path", spec->memory == MEMORY_SHARED ? inherited : spec->memory_file);
+	json_set_bool(object, "share", spec->memory == MEMORY_SHARED);
+	line = json_line(object);
+	add_value(a, "-object", "%s", line);
+	if (spec->memory == MEMORY_PRIVATE)
+		add_value(a, "-incoming", "defer");
+}
+
 static void add_channels(struct args *a, const struct qemu_fds *fds)
 {
 	add_value(a, "-chardev", "socket,id=control,fd=%d", fds->control);
@@ -113,7 +140,7 @@ char **qemu_command(const struct machine_spec *spec, enum accel accel, const str
 		add(&a, *s);
 	add_value(&a, "-accel", "%s", accel_name(accel));
 	add_value(&a, "-cpu", "%s", accel == ACCEL_KVM ? "host" : EMULATED_CPU);
-	add_value(&a, "-m", "%d", spec->memory_mib ? spec->memory_mib : image->memory_mib);
+	add_memory(&a, spec, spec->memory_mib ? spec->memory_mib : image->memory_mib);
 	add_value(&a, "-kernel", "%s", image->kernel);
 	add_value(&a, "-initrd", "%s", image->initramfs);
 	add_value(&a, "-append", "%s", image->append);

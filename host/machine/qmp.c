@@ -21,6 +21,7 @@ struct qmp {
 	const char *broken; /* NULL while it works */
 
 	struct buf in, out;
+	int pass; /* descriptor that goes with the next bytes, borrowed; -1: none */
 	qmp_event *event;
 	void *self;
 
@@ -85,10 +86,28 @@ void qmp_drain(struct qmp *q)
 
 static void flush(struct qmp *q)
 {
-	ssize_t n = send(q->fd, q->out.data, q->out.len, MSG_NOSIGNAL);
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec bytes = { q->out.data, q->out.len };
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
+	struct cmsghdr *head;
+	ssize_t n;
 
+	if (q->pass >= 0) {
+		message.msg_control = control.space;
+		message.msg_controllen = sizeof(control.space);
+		head = CMSG_FIRSTHDR(&message);
+		head->cmsg_level = SOL_SOCKET;
+		head->cmsg_type = SCM_RIGHTS;
+		head->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(head), &q->pass, sizeof(int));
+	}
+	n = sendmsg(q->fd, &message, MSG_NOSIGNAL);
 	if (n <= 0)
 		return;
+	q->pass = -1;
 	memmove(q->out.data, q->out.data + n, q->out.len - (size_t)n);
 	q->out.len -= (size_t)n;
 }
@@ -128,7 +147,7 @@ struct qmp *qmp_new(struct loop *loop, int fd, qmp_event *event, void *self)
 {
 	struct qmp *q = xcalloc(1, sizeof(*q));
 
-	*q = (struct qmp){ .loop = loop, .fd = fd, .event = event, .self = self };
+	*q = (struct qmp){ .loop = loop, .fd = fd, .pass = -1, .event = event, .self = self };
 	q->source = (struct source){ .fd = fd, .wants = wants, .ready = ready, .self = q };
 	loop_add(loop, &q->source);
 	queue(q, "qmp_capabilities", NULL);
@@ -190,4 +209,28 @@ bool qmp_call(struct qmp *q, const char *command, struct json *arguments, int64_
 	if (ret_answer)
 		*ret_answer = json_copy(json_get(reply, "return"));
 	return true;
+}
+
+static bool sent(const void *arg)
+{
+	const struct qmp *q = arg;
+
+	return !q->out.len || q->broken;
+}
+
+bool qmp_give_fd(struct qmp *q, const char *name, int fd, int64_t deadline, struct err *err)
+{
+	struct json *arguments = json_object();
+	bool ok;
+
+	json_set_str(arguments, "fdname", name);
+	/* It must go with the bytes of this command, not of one before. */
+	if (!loop_until(q->loop, sent, q, deadline, err)) {
+		json_free(arguments);
+		return false;
+	}
+	q->pass = fd;
+	ok = qmp_call(q, "getfd", arguments, deadline, NULL, err);
+	q->pass = -1;
+	return ok;
 }

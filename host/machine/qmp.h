@@ -34,4 +34,7 @@ void qmp_drain(struct qmp *q);
 bool qmp_call(struct qmp *q, const char *command, struct json *arguments, int64_t deadline,
 	struct json **ret_answer, struct err *err);
 
+/* Gives QEMU a copy of a descriptor, under a name for other commands. */
+bool qmp_give_fd(struct qmp *q, const char *name, int fd, int64_t deadline, struct err *err);
+
 #endif

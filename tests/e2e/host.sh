@@ -32,7 +32,7 @@ odd() {
 	cd "$work" || exit
 	"$POSTERN" run "$page" --model solution --out -a:b >"$work/odd.txt" 2>&1 &
 	local run=$!
-	wait_line "$work/odd.txt" booting $run
+	wait_line "$work/odd.txt" starting $run
 	"$POSTERN" run "$page" --model solution --out -a:b >"$work/second.txt" 2>&1
 	wait $run
 }

@@ -31,7 +31,7 @@ script() {
 interrupt() {
 	"$POSTERN" run "$page" --model nothing --trials 2 --out "$work/int" >"$work/int.txt" 2>"$work/int.err" &
 	local pid=$!
-	wait_line "$work/int.err" "unreadable-page 2/2  booting" $pid
+	wait_line "$work/int.err" "unreadable-page 2/2  starting" $pid
 	kill -INT $pid
 	wait $pid
 	echo $? >"$work/int.code"
@@ -41,7 +41,7 @@ interrupt() {
 crash() {
 	"$POSTERN" run "$page" --model nothing --out "$work/crash" >"$work/crash.txt" 2>"$work/crash.err" &
 	local pid=$!
-	wait_line "$work/crash.err" "unreadable-page 1/1  booting" $pid
+	wait_line "$work/crash.err" "unreadable-page 1/1  starting" $pid
 	pkill -KILL -P $pid
 	wait $pid
 	echo $? >"$work/crash.code"

@@ -7,10 +7,8 @@
 requires_image mini
 requires_program pgrep
 
-machines=${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}/machines
-
 leftovers() {
-	find "$machines" -mindepth 1 2>/dev/null | sort
+	find "${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}/machines" -mindepth 1 2>/dev/null | sort
 }
 
 # Starts a machine whose command runs for ever; sets postern and qemu once it does.
@@ -44,8 +42,8 @@ by_kill() { ends_by KILL 137; }
 
 while_booting() {
 	local before status=0 qemu
-	before=$(leftovers)
 	fake_qemu 'echo up >"$work/booting"; exec sleep 100000'
+	before=$(leftovers)
 	mkfifo "$work/booting"
 	"$POSTERN" exec -- true &
 	postern=$!

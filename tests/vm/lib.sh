@@ -22,9 +22,20 @@ requires_program() {			# requires_program NAME
 	command -v "$1" >/dev/null || skip_all "the program $1 is missing"
 }
 
+# The image has its template then, so no later machine says that it makes one.
 requires_image() {			# requires_image NAME
 	"$POSTERN" doctor --json | grep -A1 "\"image $1\"" | grep -q '"ok"' ||
 		skip_all "the image $1 is not built"
+	pexec -i "$1" -- true 2>/dev/null
+}
+
+# From here on, a home with the same images and no templates.
+own_home() {
+	local images
+	images=$(readlink -f "${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}/images")
+	POSTERN_HOME=$(mktemp -d "$work/home.XXXXXX")
+	ln -s "$images" "$POSTERN_HOME/images"
+	export POSTERN_HOME
 }
 
 check() {				# check NAME FUNCTION
@@ -68,6 +79,7 @@ gone() {				# gone PID SECONDS: it ends within that time
 }
 
 # Puts a qemu-system-x86_64 first in PATH that runs the given shell text; $real is the real one.
+# Templates depend on QEMU, so its machines have a home of their own.
 fake_qemu() {				# fake_qemu TEXT
 	local real
 	real=$(command -v qemu-system-x86_64)
@@ -75,4 +87,5 @@ fake_qemu() {				# fake_qemu TEXT
 	printf '#!/bin/bash\nreal=%q\n%s\n' "$real" "$1" >"$work/bin/qemu-system-x86_64"
 	chmod +x "$work/bin/qemu-system-x86_64"
 	PATH=$work/bin:$PATH
+	own_home
 }
