@@ -92,6 +92,8 @@ static void check_disk(struct report *r)
 	/* The folder may not be there yet: then it will be where its nearest parent is. */
 	while (strlen(path) > 1 && !file_exists(path))
 		*(strrchr(path, '/') ? strrchr(path, '/') : path + 1) = 0;
+	if (strlen(path) > 1 && path[strlen(path) - 1] == '/')
+		path[strlen(path) - 1] = 0;
 	if (statvfs(*path ? path : "/", &st) < 0)
 		return;
 	mib = (long long)(st.f_bavail * st.f_frsize / MIB);
@@ -123,16 +125,21 @@ static void check_memory(struct report *r)
 		"%lld MiB available, %d processors", mib, get_nprocs());
 }
 
+/* use: who needs it. */
 static void check_image(struct report *r, const char *name, const char *use, enum state without)
 {
 	CLEAN(image) struct image image = { 0 };
 	CLEAN(str) char *what = xasprintf("image %s", name);
-	CLEAN(str) char *remedy = xasprintf("build it for %s: make images", use);
+	CLEAN(str) char *below = xasprintf("images/%s", name);
+	CLEAN(str) char *folder = home_path(below);
+	CLEAN(str) char *remedy = xasprintf("build it with `make images`: %s it", use);
 	struct err err;
 
 	if (image_open(name, &image, &err))
 		add(r, what, FINE, NULL, "recipe %.12s, %d MiB of memory", image.recipe,
 			image.memory_mib);
+	else if (!file_exists(folder))
+		add(r, what, without, remedy, "%s is not there", folder);
 	else
 		add(r, what, without, remedy, "%s", err.text);
 }
@@ -142,7 +149,8 @@ static void check_toolbox(struct report *r)
 	CLEAN(str) char *path = image_toolbox();
 
 	if (!file_exists(path))
-		add(r, "toolbox", MISSING, "build the mini image again", "%s is not there", path);
+		add(r, "toolbox", MISSING, "build it with `make images`: checks need it",
+			"%s is not there", path);
 	else
 		add(r, "toolbox", FINE, NULL, "%s", path);
 }
@@ -189,9 +197,9 @@ static int run(int argc, char **argv)
 	}
 	check_memory(&r);
 	check_disk(&r);
-	check_image(&r, "mini", "everything", MISSING);
+	check_image(&r, "mini", "everything needs", MISSING);
 	check_toolbox(&r);
-	check_image(&r, "server", "scenarios", BETTER);
+	check_image(&r, "server", "scenarios need", BETTER);
 	if (as_json)
 		print_json(&r);
 	else
@@ -204,9 +212,10 @@ const struct cli_command cmd_doctor = {
 	.args = "[--json]",
 	.does = "Tell whether this host has all that postern needs, and what to do where it has "
 		"not",
-	.details =
-		"  --json  the same for programs\n\n"
-		"Exit code: 0 when machines can run here, 1 when something needed is missing.\n\n"
-		"Example: postern doctor\n",
+	.details = "  --json  the same for programs\n\n"
+		   "Exit code: 0 when machines can run here, 1 when something needed is missing, 2 "
+		   "wrong "
+		   "use.\n\n"
+		   "Example: postern doctor\n",
 	.run = run,
 };
