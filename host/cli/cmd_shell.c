@@ -17,7 +17,7 @@ static const char *const login[] = {
 	"if USER=$(id -un 2>/dev/null); then eval \"HOME=~$USER\"; else USER=$(id -u); fi\n"
 	"case ${HOME-} in /*) ;; *) HOME=/ ;; esac\n"
 	"cd \"$HOME\" 2>/dev/null || cd /\n"
-	"LOGNAME=$USER SHELL=$(command -v bash || command -v sh)\n"
+	"LOGNAME=$USER SHELL=$(command -v bash || echo /bin/sh)\n"
 	"export USER LOGNAME HOME SHELL\n"
 	"exec \"$SHELL\" -l\n",
 	NULL,
