@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* postern doctor: is all there that postern needs, and what to do where it is not? */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -83,23 +85,35 @@ static bool check_accel(struct report *r, struct err *err)
 	return true;
 }
 
+/* The folder of path, or of its nearest parent that is there; cuts path. */
+static const char *nearest(char *path)
+{
+	while (*path && (path[strlen(path) - 1] == '/' || !file_exists(path))) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash)
+			return ".";
+		*slash = 0;
+	}
+	return *path ? path : "/";
+}
+
 static void check_disk(struct report *r)
 {
 	CLEAN(str) char *path = home_path("");
+	const char *folder = nearest(path);
 	struct statvfs st;
 	long long mib;
 
-	/* The folder may not be there yet: then it will be where its nearest parent is. */
-	while (strlen(path) > 1 && !file_exists(path))
-		*(strrchr(path, '/') ? strrchr(path, '/') : path + 1) = 0;
-	if (strlen(path) > 1 && path[strlen(path) - 1] == '/')
-		path[strlen(path) - 1] = 0;
-	if (statvfs(*path ? path : "/", &st) < 0)
+	if (access(folder, W_OK) < 0 || statvfs(folder, &st) < 0) {
+		add(r, "disk", MISSING, "point POSTERN_HOME to a folder that you may write to",
+			"%s: %s", folder, strerror(errno));
 		return;
+	}
 	mib = (long long)(st.f_bavail * st.f_frsize / MIB);
 	add(r, "disk", mib >= DISK_MIB ? FINE : MISSING,
 		mib >= DISK_MIB ? NULL : "free some space, or point POSTERN_HOME elsewhere",
-		"%lld MiB free in %s", mib, *path ? path : "/");
+		"%lld MiB free in %s", mib, folder);
 }
 
 static long long available_mib(void)
