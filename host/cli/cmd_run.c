@@ -269,7 +269,7 @@ static bool make_stamped(struct options *o, struct err *err)
 	char stamp[32];
 
 	if (!dir_make("runs", err))
-		return false;
+		return err_in(err, "name another folder with --out");
 	localtime_r(&now, &local);
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
 	o->out = xasprintf("runs/%s", stamp);

@@ -95,7 +95,7 @@ bool image_open(const char *name, struct image *ret_image, struct err *err)
 		return no_image(name, err);
 	manifest = json_parse_file(file, MANIFEST_MAX, err);
 	if (!manifest)
-		return false;
+		return err_in(err, "build the image again with `make images`");
 	image.name = xstrdup(name);
 	if (!fill(&image, dir, manifest, err))
 		return false;
