@@ -136,7 +136,7 @@ const struct cli_command cmd_exec = {
 		"when\n"
 		"there is none of that name in the guest.\n\n"
 		"Example: postern exec -t 30 -- sh -c 'uname -a; df -h'\n"
-		"         tar c src | postern exec --stdin -- sh -c 'tar x; ls src'\n"
+		"         tar c docs | postern exec --stdin -- sh -c 'tar x; ls docs'\n"
 		"         postern exec --tty -i server -- top\n",
 	.run = run,
 };

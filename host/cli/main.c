@@ -55,6 +55,11 @@ int main(int argc, char **argv)
 
 	fill_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN);
+	/* help COMMAND is COMMAND --help. */
+	if (!strcmp(name, "help") && argc == 3) {
+		name = argv[2];
+		argv[2] = "--help";
+	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
 		return flushed(print_help());
 	if (!strcmp(name, "--version")) {
