@@ -124,9 +124,9 @@ void operation_stop(struct operation *o, enum exit_flag why)
 	o->flags |= (uint16_t)why;
 	o->deadline = 0;
 	if (!is_command(o)) {
-		/* It notices, and leaves nothing half done. */
+		/* A PUT notices, and leaves nothing half done; a GET has nothing to tidy up. */
 		close_streams(o);
-		o->kill_at = now_ms() + TIDY_MS;
+		o->kill_at = now_ms() + (o->kind == MSG_PUT ? TIDY_MS : 0);
 	} else if (!o->kill_at && !o->gone_by) {
 		tell(o, SIGTERM);
 		o->kill_at = now_ms() + o->grace_ms;
@@ -398,7 +398,8 @@ void operation_release(struct operation *o)
 {
 	if (is_command(o) && o->pid > 0 && !o->ended)
 		group_kill(&o->group);
-	if (is_command(o) && o->pid > 0 && !o->reaped)
+	/* A GET may be silent for long, and would not meet the end of its pipe. */
+	if (o->kind != MSG_PUT && o->pid > 0 && !o->reaped)
 		kill(o->pid, SIGKILL);
 	if (o->report >= 0)
 		close(o->report);

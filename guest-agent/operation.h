@@ -83,7 +83,7 @@ void operation_wants(struct operation *o, const struct session *s, struct loop *
 /* False: it is over without a result, release it. */
 bool operation_turn(struct operation *o, struct session *s);
 
-/* Kills a command, lets a transfer run into its closed pipe; closes what is open. */
+/* Kills a command or a GET, lets a PUT run into its closed pipe; closes what is open. */
 void operation_release(struct operation *o);
 
 #endif

@@ -7,23 +7,34 @@
 
 #define LINE_SHOWN 160 /* bytes of one line */
 
-static bool tamed(uint8_t before, uint8_t c)
+/* c begins a character, or is none. Says which bytes may follow. */
+static void begin_character(struct taming *t, uint8_t c)
 {
-	if (c < 0x20)
-		return c != '\n' && c != '\t' && c != '\r';
-	/* U+0080 to U+009F are controls as well; C2 begins them in UTF-8. */
-	return c == 0x7f || (before == 0xc2 && c >= 0x80 && c <= 0x9f);
+	t->due = c < 0xc2 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 0;
+	/* None that is longer than it need be, no surrogates, and after C2 no controls. */
+	t->low = c == 0xc2 || c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+	t->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
 }
 
-void text_tame(uint8_t *before, char *data, size_t len)
+static bool tamed(struct taming *t, uint8_t c)
 {
-	for (size_t i = 0; i < len; i++) {
-		uint8_t c = (uint8_t)data[i];
-
-		if (tamed(*before, c))
-			data[i] = '?';
-		*before = c;
+	if (t->due && c >= t->low && c <= t->high) {
+		t->due--;
+		t->low = 0x80;
+		t->high = 0xbf;
+		return false;
 	}
+	begin_character(t, c);
+	if (c < 0x20)
+		return c != '\n' && c != '\t' && c != '\r';
+	return c == 0x7f || (c >= 0x80 && c <= 0x9f);
+}
+
+void text_tame(struct taming *t, char *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (tamed(t, (uint8_t)data[i]))
+			data[i] = '?';
 }
 
 /* How long the escape sequence at this place is; 0: there is none. */

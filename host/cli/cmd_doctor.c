@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* postern doctor: is all there that postern needs, and what to do where it is not? */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -83,21 +85,35 @@ static bool check_accel(struct report *r, struct err *err)
 	return true;
 }
 
+/* The folder of path, or of its nearest parent that is there; cuts path. */
+static const char *nearest(char *path)
+{
+	while (*path && (path[strlen(path) - 1] == '/' || !file_exists(path))) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash)
+			return ".";
+		*slash = 0;
+	}
+	return *path ? path : "/";
+}
+
 static void check_disk(struct report *r)
 {
 	CLEAN(str) char *path = home_path("");
+	const char *folder = nearest(path);
 	struct statvfs st;
 	long long mib;
 
-	/* The folder may not be there yet: then it will be where its nearest parent is. */
-	while (strlen(path) > 1 && !file_exists(path))
-		*(strrchr(path, '/') ? strrchr(path, '/') : path + 1) = 0;
-	if (statvfs(*path ? path : "/", &st) < 0)
+	if (access(folder, W_OK) < 0 || statvfs(folder, &st) < 0) {
+		add(r, "disk", MISSING, "point POSTERN_HOME to a folder that you may write to",
+			"%s: %s", folder, strerror(errno));
 		return;
+	}
 	mib = (long long)(st.f_bavail * st.f_frsize / MIB);
 	add(r, "disk", mib >= DISK_MIB ? FINE : MISSING,
 		mib >= DISK_MIB ? NULL : "free some space, or point POSTERN_HOME elsewhere",
-		"%lld MiB free in %s", mib, *path ? path : "/");
+		"%lld MiB free in %s", mib, folder);
 }
 
 static long long available_mib(void)
@@ -123,16 +139,21 @@ static void check_memory(struct report *r)
 		"%lld MiB available, %d processors", mib, get_nprocs());
 }
 
+/* use: who needs it. */
 static void check_image(struct report *r, const char *name, const char *use, enum state without)
 {
 	CLEAN(image) struct image image = { 0 };
 	CLEAN(str) char *what = xasprintf("image %s", name);
-	CLEAN(str) char *remedy = xasprintf("build it for %s: make images", use);
+	CLEAN(str) char *below = xasprintf("images/%s", name);
+	CLEAN(str) char *folder = home_path(below);
+	CLEAN(str) char *remedy = xasprintf("build it with `make images`: %s it", use);
 	struct err err;
 
 	if (image_open(name, &image, &err))
 		add(r, what, FINE, NULL, "recipe %.12s, %d MiB of memory", image.recipe,
 			image.memory_mib);
+	else if (!file_exists(folder))
+		add(r, what, without, remedy, "%s is not there", folder);
 	else
 		add(r, what, without, remedy, "%s", err.text);
 }
@@ -142,7 +163,8 @@ static void check_toolbox(struct report *r)
 	CLEAN(str) char *path = image_toolbox();
 
 	if (!file_exists(path))
-		add(r, "toolbox", MISSING, "build the mini image again", "%s is not there", path);
+		add(r, "toolbox", MISSING, "build it with `make images`: checks need it",
+			"%s is not there", path);
 	else
 		add(r, "toolbox", FINE, NULL, "%s", path);
 }
@@ -189,9 +211,9 @@ static int run(int argc, char **argv)
 	}
 	check_memory(&r);
 	check_disk(&r);
-	check_image(&r, "mini", "everything", MISSING);
+	check_image(&r, "mini", "everything needs", MISSING);
 	check_toolbox(&r);
-	check_image(&r, "server", "scenarios", BETTER);
+	check_image(&r, "server", "scenarios need", BETTER);
 	if (as_json)
 		print_json(&r);
 	else
@@ -204,9 +226,10 @@ const struct cli_command cmd_doctor = {
 	.args = "[--json]",
 	.does = "Tell whether this host has all that postern needs, and what to do where it has "
 		"not",
-	.details =
-		"  --json  the same for programs\n\n"
-		"Exit code: 0 when machines can run here, 1 when something needed is missing.\n\n"
-		"Example: postern doctor\n",
+	.details = "  --json  the same for programs\n\n"
+		   "Exit code: 0 when machines can run here, 1 when something needed is missing, 2 "
+		   "wrong "
+		   "use.\n\n"
+		   "Example: postern doctor\n",
 	.run = run,
 };

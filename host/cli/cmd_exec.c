@@ -127,16 +127,18 @@ const struct cli_command cmd_exec = {
 		"with no\n"
 		"shell between. Its output is passed on as it comes, and on a terminal control "
 		"characters\n"
-		"other than tab and newline are shown as '?' unless --tty is given. When a guest "
-		"with\n"
-		"--tty hangs, press Ctrl-] three times within a second: that ends the machine.\n\n"
+		"other than tab, newline and carriage return are shown as '?' unless --tty is "
+		"given.\n"
+		"When a guest with --tty hangs, press Ctrl-] three times within a second: that "
+		"ends the\n"
+		"machine.\n\n"
 		"Exit code: the command's own; 128+N when signal N ended it; 124 after -t; 125 "
 		"when\n"
 		"postern failed or was used wrongly; 126 when the command can't be executed; 127 "
 		"when\n"
 		"there is none of that name in the guest.\n\n"
 		"Example: postern exec -t 30 -- sh -c 'uname -a; df -h'\n"
-		"         tar c src | postern exec --stdin -- sh -c 'tar x; ls src'\n"
+		"         tar c docs | postern exec --stdin -- sh -c 'tar x; ls docs'\n"
 		"         postern exec --tty -i server -- top\n",
 	.run = run,
 };

@@ -88,6 +88,8 @@ static bool read_script(struct options *o, const char *path, struct err *err)
 	size_t len = strlen(path);
 	struct err inner;
 
+	if (!len)
+		return err_set(err, ERR_INPUT, "--model script: lacks its file: want script:FILE");
 	o->script = script_read(path, &inner);
 	o->run.model.script = o->script;
 	if (o->script)
@@ -215,8 +217,11 @@ static bool open_images(struct options *o, struct err *err)
 	for (size_t i = 0; i < o->run.scenarios_len; i++) {
 		const struct scenario *s = &o->scenarios[i];
 
-		if (!image_open(s->front.image, &o->images[i], err))
+		if (!image_open(s->front.image, &o->images[i], err)) {
+			/* An image that was not built is no wrong use. */
+			err->code = ERR_SYSTEM;
 			return err_in(err, "scenario %s", s->name);
+		}
 		if (!o->images[i].disk)
 			return err_set(err, ERR_INPUT,
 				"scenario %s: image %s has no disk, and a scenario needs one",
@@ -264,7 +269,7 @@ static bool make_stamped(struct options *o, struct err *err)
 	char stamp[32];
 
 	if (!dir_make("runs", err))
-		return false;
+		return err_in(err, "name another folder with --out");
 	localtime_r(&now, &local);
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
 	o->out = xasprintf("runs/%s", stamp);

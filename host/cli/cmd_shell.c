@@ -17,7 +17,7 @@ static const char *const login[] = {
 	"if USER=$(id -un 2>/dev/null); then eval \"HOME=~$USER\"; else USER=$(id -u); fi\n"
 	"case ${HOME-} in /*) ;; *) HOME=/ ;; esac\n"
 	"cd \"$HOME\" 2>/dev/null || cd /\n"
-	"LOGNAME=$USER SHELL=$(command -v bash || command -v sh)\n"
+	"LOGNAME=$USER SHELL=$(command -v bash || echo /bin/sh)\n"
 	"export USER LOGNAME HOME SHELL\n"
 	"exec \"$SHELL\" -l\n",
 	NULL,
@@ -87,9 +87,9 @@ const struct cli_command cmd_shell = {
 		"goes to\n"
 		"the guest, Ctrl-C and Ctrl-Z too. Leave with exit or Ctrl-D. When the guest "
 		"hangs, press\n"
-		"Ctrl-] three times within a second: that ends the machine. The machine has no "
-		"network,\n"
-		"and nothing in it is kept.\n\n"
+		"Ctrl-] three times within a second: that ends the machine; while it boots, "
+		"Ctrl-C does.\n"
+		"The machine has no network, and nothing in it is kept.\n\n"
 		"Exit code: the shell's own; 125 when postern failed, was used wrongly, or was "
 		"left by\n"
 		"Ctrl-].\n\n"

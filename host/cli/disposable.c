@@ -18,7 +18,7 @@ static char *make_overlay(struct disposable *d, struct err *err)
 		return NULL;
 	scratch = xasprintf("%s/%s.XXXXXX", parent, d->who);
 	if (!mkdtemp(scratch)) {
-		err_errno(err, "%s", scratch);
+		err_errno(err, "%s (point POSTERN_HOME to a folder that you may write to)", parent);
 		free(scratch);
 		return NULL;
 	}

@@ -13,11 +13,11 @@
 #include "ending.h"
 #include "feed.h"
 #include "outlet.h"
+#include "patience.h"
 #include "terminal.h"
 
-#define ANSWER_MS 15000 /* that the guest is late with the end of a command */
-#define LOOK_MS	  10000 /* a running command is left alone that long, then asked about */
-#define ALIVE_MS  15000 /* times the factor: a guest that lives answers within this */
+#define LOOK_MS	 10000 /* a running command is left alone that long, then asked about */
+#define ALIVE_MS 15000 /* times the factor: a guest that lives answers within this */
 
 struct foreground {
 	const struct foreground_spec *spec;
@@ -25,6 +25,7 @@ struct foreground {
 	struct disposable box;
 	struct command *command;
 	struct outlet out, err;
+	uint64_t came; /* bytes of output */
 	struct feed feed;
 	struct terminal terminal;
 	int signal; /* to die by, after cleaning up */
@@ -34,6 +35,7 @@ static size_t on_output(void *self, enum stream_part part, const uint8_t *untrus
 {
 	struct foreground *f = self;
 
+	f->came += len;
 	return outlet_take(part == PART_STDOUT ? &f->out : &f->err, untrusted, len);
 }
 
@@ -83,27 +85,25 @@ static bool is_alive(struct foreground *f, struct err *err)
 	return err_set(err, ERR_PEER, "the guest answers no more: %s", story);
 }
 
-/* Waits until all is done. A reader of our output who is slow holds the guest up: that is no
- * lateness of the guest's. */
+/* Waits until all is done. */
 static bool wait_done(struct foreground *f, struct err *err)
 {
-	int64_t deadline = CLOCK_NEVER;
+	struct patience patience;
 
-	if (f->spec->deadline_ms)
-		deadline = clock_in((int64_t)f->spec->deadline_ms + GRACE_MS + ANSWER_MS);
+	patience_init(&patience, f->spec->deadline_ms, clock_ms());
 	for (;;) {
-		int64_t look = clock_in(LOOK_MS);
+		int64_t look = clock_in(LOOK_MS), end = patience.deadline;
+		bool waits;
 
-		if (loop_until(&f->loop, done, f, look < deadline ? look : deadline, err))
+		if (loop_until(&f->loop, done, f, look < end ? look : end, err))
 			return true;
 		if (err->code != ERR_TIME)
 			return false;
-		if (!outlet_is_empty(&f->out) || !outlet_is_empty(&f->err)) {
-			if (deadline < clock_in(GRACE_MS + ANSWER_MS))
-				deadline = clock_in(GRACE_MS + ANSWER_MS);
-		} else if (clock_ms() >= deadline || !is_alive(f, err)) {
+		waits = !outlet_is_empty(&f->out) || !outlet_is_empty(&f->err);
+		if (waits)
+			patience_extend(&patience, f->came, clock_ms());
+		if (clock_ms() >= patience.deadline || (!waits && !is_alive(f, err)))
 			return false;
-		}
 	}
 }
 

@@ -29,13 +29,14 @@ static int print_command_help(const struct cli_command *c)
 	return 0;
 }
 
-/* Descriptors of ours must not become 0, 1 or 2. */
+/* Descriptors of ours must not become 0, 1 or 2. A closed input is an empty one; a closed output
+ * can't be written, and is not to look as if it were. */
 static void fill_standard_descriptors(void)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && fd <= 2);
 	close(fd);
 }
@@ -55,6 +56,11 @@ int main(int argc, char **argv)
 
 	fill_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN);
+	/* help COMMAND is COMMAND --help. */
+	if (!strcmp(name, "help") && argc == 3) {
+		name = argv[2];
+		argv[2] = "--help";
+	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
 		return flushed(print_help());
 	if (!strcmp(name, "--version")) {

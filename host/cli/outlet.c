@@ -106,8 +106,8 @@ size_t outlet_take(struct outlet *o, const uint8_t *untrusted_data, size_t len)
 	/* Bounded: the session never gives more than the credit that we have not yet returned. */
 	buf_add(&o->pending, untrusted_data, len);
 	if (o->tame)
-		text_tame(&o->before, o->pending.data + had, len);
-	else if (len)
+		text_tame(&o->taming, o->pending.data + had, len);
+	if (len)
 		o->before = untrusted_data[len - 1];
 	return 0;
 }

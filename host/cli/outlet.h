@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
+#include "base/text.h"
 #include "link/session.h"
 
 struct outlet {
@@ -27,6 +28,7 @@ struct outlet {
 	size_t written; /* of pending */
 	int own;	/* the terminal, opened by us; -1: none */
 	bool tame;	/* control characters are taken out */
+	struct taming taming;
 	uint8_t before; /* the last byte that came */
 	int error;	/* errno that ended it: later output is thrown away */
 };

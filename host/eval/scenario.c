@@ -70,6 +70,8 @@ static bool read_md(const char *folder, struct scenario *s, struct err *err)
 	CLEAN(str) char *text = script_read(path, err);
 	size_t body;
 
+	if (!text && !file_exists(path))
+		return err_set(err, ERR_INPUT, "%s: is no scenario: it has no scenario.md", folder);
 	if (!text || !front_parse(path, text, strlen(text), &s->front, &body, err))
 		return false;
 	while (text[body] == '\n')

@@ -61,6 +61,13 @@ bool resume_query(struct command *c)
 	return false;
 }
 
+/* Both may be said twice. A signal may not: one that was under way is gone. */
+static void say_again(struct command *c)
+{
+	c->cancel = c->cancelled;
+	c->resize = c->resized;
+}
+
 /* The EXEC never came, so nothing else did. */
 static void start_over(struct command *c)
 {
@@ -68,6 +75,7 @@ static void start_over(struct command *c)
 		c->output[i] = (struct output){ .credit = credit_new() };
 	c->state = UNSENT;
 	input_rewind(&c->input, 0, STREAM_WINDOW);
+	say_again(c);
 }
 
 static const char *check_output(const struct output *o, uint64_t total)
@@ -114,9 +122,7 @@ static const char *go_on(struct command *c, const struct msg_status *m)
 	if (c->state != STARTED)
 		c->unsure = true;
 	c->state = STARTED;
-	/* Both may be said twice. A signal may not: one that was under way is gone. */
-	c->cancel = c->cancelled;
-	c->resize = c->resized;
+	say_again(c);
 	return NULL;
 }
 

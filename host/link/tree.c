@@ -22,6 +22,7 @@ struct trip {
 	struct tree_sink *sink; /* of a get */
 
 	struct tree_reader *reader; /* of a walk */
+	uint64_t faults;	    /* in it; each costs its reader as much as an entry */
 	bool (*item)(void *self, const struct tree_item *untrusted);
 	void *self;
 };
@@ -163,7 +164,8 @@ static size_t take_manifest(
 
 	(void)part;
 	while (!t->failed && untrusted.len && tree_next(t->reader, &untrusted, &item)) {
-		if (t->reader->entries > TREE_ENTRIES_MAX)
+		t->faults += item.kind == TREE_FAULT;
+		if (t->reader->entries > TREE_ENTRIES_MAX || t->faults > TREE_ENTRIES_MAX)
 			fail_walk(t, ERR_LIMIT, "the guest has too many files to compare");
 		else if (item.kind != TREE_END && !t->item(t->self, &item))
 			fail_walk(t, ERR_INTERRUPTED, "ended by its reader");

@@ -11,22 +11,19 @@
 
 #include "base/fd.h"
 
+static void remove_all(int fd);
+
 /* A folder of ours, which may have been given a mode that keeps us out. */
 static void remove_folder(int dir, const char *name)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	CLEAN(fd) int fd = -1;
-
 	(void)!fchmodat(dir, name, 0700, 0);
-	fd = openat(dir, name, flags);
-	if (fd >= 0)
-		tree_remove_below(fd);
+	remove_all(openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	(void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-void tree_remove_below(int dir)
+/* Takes fd, so that each level costs one descriptor: no more than to make it. */
+static void remove_all(int fd)
 {
-	int fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
@@ -38,8 +35,13 @@ void tree_remove_below(int dir)
 	while ((entry = readdir(list))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (unlinkat(dir, entry->d_name, 0) < 0 && errno == EISDIR)
-			remove_folder(dir, entry->d_name);
+		if (unlinkat(fd, entry->d_name, 0) < 0 && errno == EISDIR)
+			remove_folder(fd, entry->d_name);
 	}
 	(void)closedir(list);
+}
+
+void tree_remove_below(int dir)
+{
+	remove_all(fcntl(dir, F_DUPFD_CLOEXEC, 0));
 }

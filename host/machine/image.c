@@ -91,13 +91,11 @@ bool image_open(const char *name, struct image *ret_image, struct err *err)
 	CLEAN(json) struct json *manifest = NULL;
 	CLEAN(image) struct image image = { 0 };
 
-	if (!name_is_plain(name))
-		return err_set(err, ERR_INPUT, "'%s' is not the name of an image", name);
-	if (!file_exists(file))
+	if (!name_is_plain(name) || !file_exists(file))
 		return no_image(name, err);
 	manifest = json_parse_file(file, MANIFEST_MAX, err);
 	if (!manifest)
-		return false;
+		return err_in(err, "build the image again with `make images`");
 	image.name = xstrdup(name);
 	if (!fill(&image, dir, manifest, err))
 		return false;

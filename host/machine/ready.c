@@ -125,5 +125,10 @@ bool machine_wait_ready(struct machine *m, int64_t deadline, struct err *err)
 	}
 	if (ready == READY || !m->image->ready)
 		return true;
+	if (ready == NOT_YET)
+		return machine_fail(m,
+			"the system in the guest did not come up in time; where the host is busy, "
+			"try again",
+			err);
 	return machine_fail(m, "the system in the guest did not come up", err);
 }

@@ -28,9 +28,13 @@ static struct {
 static struct line lines[LINES_MAX];
 static size_t count;
 
+/* number 0: no line of it, but all. */
 static _Noreturn void die(const char *file, unsigned number, const char *why)
 {
-	fprintf(stderr, "conform: %s:%u: %s\n", file, number, why);
+	if (number)
+		fprintf(stderr, "conform: %s:%u: %s\n", file, number, why);
+	else
+		fprintf(stderr, "conform: %s: %s\n", file, why);
 	exit(2);
 }
 
@@ -176,9 +180,14 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	conform.agent = argv + end + 1;
+	/* Else each test would say it. */
+	if (strchr(*conform.agent, '/') && access(*conform.agent, X_OK) < 0)
+		die(*conform.agent, 0, strerror(errno));
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (int i = files; i < end; i++)
 		run_file(argv[i]);
+	if (conform.only && !conform.number)
+		die(conform.only, 0, "no test of these files has this name");
 	printf("1..%u\n", conform.number);
 	return conform.failed || !conform.number;
 }

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "credit.h"
@@ -345,6 +347,47 @@ TEST(get_without_credit)
 	CHECK_INT(m.error, ECANCELED);
 	peer_tell(&p, MSG_CANCEL, 1);
 	peer_expect_quiet(&p);
+	tear_down();
+}
+
+/* A manifest of holes writes nothing for long, so that it does not meet the end of its pipe. */
+static int start_silent_get(void)
+{
+	struct msg_started m;
+	int pidfd;
+
+	CHECK(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0);
+	CHECK(truncate(path, 4LL << 30) == 0);
+	PEER_SEND(&p, GET, get, CONTROL, .flags = TREE_MANIFEST, .path = bytes_str(path));
+	CHECK(get_started(peer_expect(&p, MSG_STARTED, CONTROL).body, &m));
+	pidfd = (int)syscall(SYS_pidfd_open, m.pid, 0);
+	CHECK(pidfd >= 0);
+	return pidfd;
+}
+
+static void check_gone(int pidfd)
+{
+	CHECK(poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 3000) == 1);
+	close(pidfd);
+}
+
+TEST(a_get_that_says_nothing_ends_with_its_operation)
+{
+	struct msg_failed m;
+	int child;
+
+	set_up();
+	child = start_silent_get();
+	peer_attach(&p);
+	check_gone(child);
+	child = start_silent_get();
+	peer_hello(&p);
+	check_gone(child);
+	child = start_silent_get();
+	peer_tell(&p, MSG_CANCEL, 1);
+	check_gone(child);
+	CHECK(get_failed(peer_expect(&p, MSG_FAILED, CONTROL).body, &m));
+	CHECK_INT(m.error, ECANCELED);
 	tear_down();
 }
 

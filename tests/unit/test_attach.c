@@ -104,6 +104,33 @@ TEST(a_command_outlives_its_channel)
 	peer_release(&p);
 }
 
+/* What was said about a command whose EXEC never came got lost with it. */
+TEST(a_command_that_starts_over_is_cancelled_and_resized_again)
+{
+	struct command_spec spec = { .argv = argv_cat, .pty = true, .rows = 24, .columns = 80 };
+	struct msg_resize size;
+	struct command *c;
+	uint32_t id;
+
+	open_kept();
+	id = start(&spec, &c);
+	command_resize(c, 30, 90);
+	expect_about(MSG_RESIZE, id);
+	command_cancel(c);
+	expect_about(MSG_CANCEL, id);
+	peer_hang_up(&p);
+	peer_attach(&p, HELLO_HELD);
+	(void)expect_query(id);
+	SAY(&p, STATUS, status, control_of(id), .state = STATUS_UNKNOWN);
+	expect_about(MSG_EXEC, id);
+	expect_about(MSG_CANCEL, id);
+	CHECK(get_resize(expect(&p, MSG_RESIZE).body, &size));
+	CHECK_INT(size.rows, 30);
+	CHECK_INT(size.columns, 90);
+	command_free(c);
+	peer_release(&p);
+}
+
 TEST(without_a_channel_nothing_begins)
 {
 	static const char why[] = "the channel was closed: attach it again";

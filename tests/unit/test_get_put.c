@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "link/internal.h"
+#include "link/tree.h"
 
 static struct peer p;
 static struct err err;
@@ -192,5 +193,61 @@ TEST(a_path_in_the_guest_is_absolute_and_short)
 	CHECK(!transfer_start(p.session, &spec, &err));
 	CHECK_INT(err.code, ERR_INPUT);
 	peer_check_alive(&p);
+	peer_release(&p);
+}
+
+/* Faults without end, as fast as they are taken. */
+static struct flood {
+	uint8_t records[PAYLOAD_MAX + 64];
+	size_t record; /* bytes of one */
+	uint64_t sent;
+} flood;
+
+static void say_faults(void)
+{
+	peer_say(&p, MSG_DATA, stream_of(1, PART_STDOUT),
+		bytes_of(flood.records + flood.sent % flood.record, PAYLOAD_MAX));
+	flood.sent += PAYLOAD_MAX;
+}
+
+static void answer_walk(struct peer *peer, const struct frame *f)
+{
+	static const struct tree_entry top = { .type = TREE_DIRECTORY, .mode = 0755 };
+	uint8_t entry[256];
+	struct writer w = writer_of(entry, sizeof(entry));
+
+	if (f->type == MSG_CREDIT)
+		say_faults();
+	if (f->type != MSG_GET)
+		return;
+	SAY(peer, STARTED, started, stream_of(1, PART_CONTROL), .pid = 0);
+	put_tree_entry(&w, &top);
+	peer_say(
+		peer, MSG_DATA, stream_of(1, PART_STDOUT), bytes_of(entry, (size_t)(w.at - entry)));
+	say_faults();
+}
+
+static bool pass_by(void *self, const struct tree_item *untrusted)
+{
+	(void)untrusted;
+	++*(uint64_t *)self;
+	return true;
+}
+
+TEST_WITHIN(faults_of_a_walk_are_bounded, 120)
+{
+	struct writer w = writer_of(flood.records, sizeof(flood.records));
+	uint64_t items = 0;
+
+	while ((size_t)(w.end - w.at) >= 16) {
+		put_tree_fault(&w, &(struct tree_fault){ .error = 5 });
+		flood.record = flood.record ? flood.record : (size_t)(w.at - flood.records);
+	}
+	peer_open(&p);
+	p.answer = answer_walk;
+	CHECK(!session_walk(p.session, "/etc", false, pass_by, &items, clock_in(100000), &err));
+	CHECK_INT(err.code, ERR_LIMIT);
+	CHECK(strstr(err.text, "too many files to compare"));
+	CHECK_INT(items, 1 + TREE_ENTRIES_MAX);
 	peer_release(&p);
 }

@@ -8,12 +8,12 @@
 static void check_tamed(const char *given, const char *wanted)
 {
 	char text[64] = "";
-	uint8_t before = 0;
+	struct taming taming = { 0 };
 
 	/* Byte by byte: nothing may depend on how the pieces were cut. */
 	strncpy(text, given, sizeof(text) - 1);
 	for (size_t i = 0; i < strlen(given); i++)
-		text_tame(&before, text + i, 1);
+		text_tame(&taming, text + i, 1);
 	CHECK_STR(text, wanted);
 }
 
@@ -28,6 +28,22 @@ TEST(control_characters_are_tamed)
 		    "31m",
 		"\xc2?31m");
 	check_tamed("\xc2\xb5", "\xc2\xb5");
+}
+
+TEST(bytes_that_are_no_characters_are_tamed)
+{
+	check_tamed("\x9b"
+		    "31m",
+		"?31m");
+	check_tamed(
+		"\xe2\x9b\x84 \xf0\x9f\x98\x80 \xc3\x9b", "\xe2\x9b\x84 \xf0\x9f\x98\x80 \xc3\x9b");
+	/* Longer than need be, cut short, too many, out of range. */
+	check_tamed("\xc0\x9b", "\xc0?");
+	check_tamed("\xe0\x82\x9b", "\xe0??");
+	check_tamed("\xf0\x80\x82\x9b", "\xf0???");
+	check_tamed("\xe2\x9b[\x9b", "\xe2\x9b[?");
+	check_tamed("\xc3\x9b\x9b", "\xc3\x9b?");
+	check_tamed("\xf5\x9b\xff\x90", "\xf5?\xff?");
 }
 
 static void check_last(const char *text, int lines, const char *wanted)

@@ -86,6 +86,24 @@ TEST(whole_or_not_at_all)
 	stop();
 }
 
+/* As many descriptors as it takes to make a tree are enough to remove it. */
+TEST(the_deepest_is_removed_again)
+{
+	const struct rlimit tight = { TREE_DEPTH_MAX + 24, TREE_DEPTH_MAX + 24 };
+	char path[2 * TREE_DEPTH_MAX + 2] = "";
+
+	start();
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	script_folder(&s, "");
+	for (size_t i = 0; i < TREE_DEPTH_MAX; i++) {
+		strcpy(path + 2 * i, "d");
+		script_folder(&s, path);
+		strcpy(path + 2 * i + 1, "/");
+	}
+	refused("without an end");
+	stop();
+}
+
 TEST(links_lead_nowhere)
 {
 	start();

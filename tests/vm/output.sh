@@ -35,6 +35,12 @@ full_disk_is_told() {
 	same "$status" 125 && contains "$(cat "$work/err")" "No space left"
 }
 
+closed_output_is_told() {
+	local status=0
+	pexec -- echo hello >&- 2>"$work/err" || status=$?
+	same "$status" 125 && contains "$(cat "$work/err")" "Bad file descriptor"
+}
+
 terminal_is_safe() {
 	requires_program script
 	script -qec "'$POSTERN' exec -- printf 'a\033]0;title\007b\n'" "$work/typescript" >/dev/null </dev/null
@@ -45,5 +51,6 @@ check "5 MB of random bytes" binary_is_exact
 check "a slow reader gets all of it" slow_reader_gets_all
 check "a reader that leaves ends it quietly" reader_that_leaves_ends_it
 check "output that can't be written is told" full_disk_is_told
+check "a closed output is told" closed_output_is_told
 check "no escape sequence reaches a terminal" terminal_is_safe
 finish

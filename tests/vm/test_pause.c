@@ -10,9 +10,9 @@
 #include "base/xalloc.h"
 #include "vm.h"
 
-#define LIMIT  3600   /* s; every wait has a deadline of its own */
-#define FULL   100000 /* bytes: when QEMU's socket has that many unread, it takes no more soon */
-#define FLOODS 4      /* their windows hold more than QEMU's socket */
+#define LIMIT  3600 /* s; every wait has a deadline of its own */
+#define STEADY 300  /* questions to QEMU during which no more came */
+#define FLOODS 4    /* their windows hold more than QEMU's socket */
 
 static const struct vm_spec mini = { .image = "mini", .memory_mib = 128 };
 static const struct vm_spec saved = { .image = "mini", .memory_mib = 128, .snapshots = true };
@@ -157,16 +157,18 @@ TEST_WITHIN(a_snapshot_without_a_host_is_found_at_once, LIMIT)
 	vm_stop();
 }
 
-/* Nothing tells of it, but QEMU's own answers give it time. */
+/* Nothing tells of it, but QEMU's own answers give it time: how much a socket holds depends on the
+ * size of the writes, so it is full when nothing more comes. */
 static void wait_for_a_full_socket(void)
 {
 	const int64_t until = vm_in(VM_LONG);
-	int unread = 0;
+	int unread = 0, before = 0;
 
-	while (unread < FULL) {
+	for (int steady = 0; steady < STEADY; before = unread) {
 		CHECK(clock_ms() < until);
 		vm_control("query-status");
 		CHECK(ioctl(vm.wire->guest.fd, FIONREAD, &unread) == 0);
+		steady = unread && unread == before ? steady + 1 : 0;
 	}
 }
 
