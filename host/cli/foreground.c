@@ -142,6 +142,11 @@ static int code_of(struct foreground *f)
 		f->signal = SIGPIPE;
 		return EXIT_OURS;
 	}
+	/* A terminal that hangs up fails a moment before its signal comes. */
+	if (f->spec->terminal && (f->out.error == EIO || f->feed.error == EIO)) {
+		f->signal = SIGHUP;
+		return EXIT_OURS;
+	}
 	if (f->out.error)
 		return ending_say(who, "writing the output: %s", strerror(f->out.error));
 	if (f->feed.error)
