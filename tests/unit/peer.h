@@ -283,6 +283,53 @@ static inline void peer_open(struct peer *p)
 	wait_open(p);
 }
 
+static inline void peer_open_kept(struct peer *p)
+{
+	peer_open(p);
+	session_keep(p->session);
+}
+
+static inline uint32_t control_of(uint32_t id)
+{
+	return stream_of(id, PART_CONTROL);
+}
+
+/* A command whose EXEC has come. Returns its id. */
+static inline uint32_t peer_begin(
+	struct peer *p, const struct command_spec *spec, struct command **ret_command)
+{
+	struct err err;
+
+	*ret_command = command_start(p->session, spec, &err);
+	CHECK(*ret_command);
+	return stream_id(expect(p, MSG_EXEC).stream);
+}
+
+/* The same, and the session has heard that it runs. */
+static inline uint32_t peer_run(
+	struct peer *p, const struct command_spec *spec, struct command **ret_command)
+{
+	uint32_t id = peer_begin(p, spec, ret_command);
+
+	SAY(p, STARTED, started, control_of(id), .pid = 7);
+	peer_wait_taken(p);
+	return id;
+}
+
+/* Says that many bytes of output, in frames of a quarter window. */
+static inline void peer_say_output(struct peer *p, uint32_t id, enum stream_part part, size_t len)
+{
+	static const uint8_t zeros[STREAM_WINDOW / 4];
+
+	while (len) {
+		size_t n = len < sizeof(zeros) ? len : sizeof(zeros);
+
+		peer_say(p, MSG_DATA, stream_of(id, part), bytes_of(zeros, n));
+		peer_wait_taken(p);
+		len -= n;
+	}
+}
+
 static inline void peer_release(struct peer *p)
 {
 	session_free(p->session);

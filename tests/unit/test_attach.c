@@ -8,33 +8,6 @@ static struct err err;
 static const char *const argv_cat[] = { "cat", "-", NULL };
 static const struct command_spec spec_cat = { .argv = argv_cat };
 
-static uint32_t control_of(uint32_t id)
-{
-	return stream_of(id, PART_CONTROL);
-}
-
-static void open_kept(void)
-{
-	peer_open(&p);
-	session_keep(p.session);
-}
-
-static uint32_t start(const struct command_spec *spec, struct command **ret_command)
-{
-	*ret_command = command_start(p.session, spec, &err);
-	CHECK(*ret_command);
-	return stream_id(expect(&p, MSG_EXEC).stream);
-}
-
-static uint32_t run(const struct command_spec *spec, struct command **ret_command)
-{
-	uint32_t id = start(spec, ret_command);
-
-	SAY(&p, STARTED, started, control_of(id), .pid = 7);
-	peer_check_alive(&p);
-	return id;
-}
-
 static struct msg_query expect_query(uint32_t id)
 {
 	struct frame f = expect(&p, MSG_QUERY);
@@ -75,9 +48,9 @@ TEST(a_command_outlives_its_channel)
 	struct command *c;
 	uint32_t id;
 
-	open_kept();
+	peer_open_kept(&p);
 	first = p.asked;
-	id = run(&spec_cat, &c);
+	id = peer_run(&p, &spec_cat, &c);
 	peer_say(&p, MSG_DATA, stream_of(id, PART_STDOUT), bytes_str("before"));
 	peer_hang_up(&p);
 	CHECK(!session_broken(p.session));
@@ -112,8 +85,8 @@ TEST(a_command_that_starts_over_is_cancelled_and_resized_again)
 	struct command *c;
 	uint32_t id;
 
-	open_kept();
-	id = start(&spec, &c);
+	peer_open_kept(&p);
+	id = peer_begin(&p, &spec, &c);
 	command_resize(c, 30, 90);
 	expect_about(MSG_RESIZE, id);
 	command_cancel(c);
@@ -135,7 +108,7 @@ TEST(without_a_channel_nothing_begins)
 {
 	static const char why[] = "the channel was closed: attach it again";
 
-	open_kept();
+	peer_open_kept(&p);
 	peer_hang_up(&p);
 	CHECK(!command_start(p.session, &spec_cat, &err));
 	CHECK_INT(err.code, ERR_PEER);
@@ -160,7 +133,7 @@ TEST(a_request_ends_with_its_channel)
 {
 	struct command *c;
 
-	open_kept();
+	peer_open_kept(&p);
 	c = start_unsent();
 	peer_hang_up(&p);
 	CHECK(!session_heal(p.session, clock_in(SOON), &err));
@@ -176,8 +149,8 @@ TEST(an_exec_that_never_came_is_sent_again_before_later_ones)
 	struct command *c, *later;
 	uint32_t id;
 
-	open_kept();
-	id = start(&spec_cat, &c);
+	peer_open_kept(&p);
+	id = peer_begin(&p, &spec_cat, &c);
 	later = start_unsent();
 	peer_hang_up(&p);
 	peer_attach(&p, HELLO_HELD);
@@ -199,9 +172,9 @@ TEST(a_guest_without_memory_lost_what_was_sent)
 {
 	struct command *sent, *running, *unsent;
 
-	open_kept();
-	start(&spec_cat, &sent);
-	run(&spec_cat, &running);
+	peer_open_kept(&p);
+	peer_begin(&p, &spec_cat, &sent);
+	peer_run(&p, &spec_cat, &running);
 	unsent = start_unsent();
 	peer_hang_up(&p);
 	peer_attach(&p, 0);
@@ -220,8 +193,8 @@ TEST(another_boot_has_no_memory_whatever_it_says)
 	struct msg_hello m;
 	struct command *c;
 
-	open_kept();
-	start(&spec_cat, &c);
+	peer_open_kept(&p);
+	peer_begin(&p, &spec_cat, &c);
 	peer_hang_up(&p);
 	session_attach(p.session, peer_connect(&p));
 	expect_hello(&p);
@@ -240,8 +213,8 @@ TEST(a_started_command_that_is_unknown_is_lost)
 	struct command *c;
 	uint32_t id;
 
-	open_kept();
-	id = run(&spec_cat, &c);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec_cat, &c);
 	peer_hang_up(&p);
 	peer_attach(&p, HELLO_HELD);
 	expect_query(id);
@@ -257,8 +230,8 @@ TEST(an_ended_command_tells_its_end_after_its_status)
 	struct command *c;
 	uint32_t id;
 
-	open_kept();
-	id = start(&spec_cat, &c);
+	peer_open_kept(&p);
+	id = peer_begin(&p, &spec_cat, &c);
 	peer_hang_up(&p);
 	peer_attach(&p, HELLO_HELD);
 	expect_query(id);
@@ -277,10 +250,10 @@ TEST(started_may_come_late)
 {
 	struct command *before, *after, *failed;
 
-	open_kept();
-	start(&spec_cat, &before);
-	start(&spec_cat, &after);
-	start(&spec_cat, &failed);
+	peer_open_kept(&p);
+	peer_begin(&p, &spec_cat, &before);
+	peer_begin(&p, &spec_cat, &after);
+	peer_begin(&p, &spec_cat, &failed);
 	peer_hang_up(&p);
 	peer_attach(&p, HELLO_HELD);
 	for (uint32_t id = 1; id <= 3; id++)
@@ -309,11 +282,11 @@ TEST(what_may_have_got_lost_is_said_again)
 	uint32_t id, done;
 
 	spec.pty = true;
-	open_kept();
-	done = run(&spec_cat, &ended);
+	peer_open_kept(&p);
+	done = peer_run(&p, &spec_cat, &ended);
 	SAY(&p, EXIT, exit, control_of(done), .value = 0);
 	expect_about(MSG_ACK, done);
-	id = run(&spec, &c);
+	id = peer_run(&p, &spec, &c);
 	command_cancel(c);
 	expect_about(MSG_CANCEL, id);
 	command_resize(c, 5, 6);
@@ -340,10 +313,10 @@ TEST(commands_are_freed_without_a_channel)
 {
 	struct command *sent, *running, *lost;
 
-	open_kept();
-	start(&spec_cat, &sent);
-	run(&spec_cat, &running);
-	run(&spec_cat, &lost);
+	peer_open_kept(&p);
+	peer_begin(&p, &spec_cat, &sent);
+	peer_run(&p, &spec_cat, &running);
+	peer_run(&p, &spec_cat, &lost);
 	peer_hang_up(&p);
 	command_free(sent);
 	command_free(running);
@@ -365,7 +338,7 @@ TEST(a_transfer_is_lost_with_its_channel)
 {
 	static struct command *c;
 
-	open_kept();
+	peer_open_kept(&p);
 	CHECK(!session_put(p.session, "/a", 0644, "x", 1, clock_in(30), &err));
 	CHECK_INT(err.code, ERR_TIME);
 	expect(&p, MSG_PUT);
@@ -373,7 +346,7 @@ TEST(a_transfer_is_lost_with_its_channel)
 	peer_attach(&p, HELLO_HELD);
 	/* Were it done in the meantime, this frees its place. */
 	expect_about(MSG_ACK, 1);
-	run(&spec_cat, &c);
+	peer_run(&p, &spec_cat, &c);
 	command_free(c);
 	peer_release(&p);
 }
@@ -383,8 +356,8 @@ TEST(a_frozen_guest_is_asked_after_it_was_healed)
 	struct command *c;
 	uint32_t id;
 
-	open_kept();
-	id = run(&spec_cat, &c);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec_cat, &c);
 	CHECK(!session_is_frozen(p.session));
 	peer_hang_up(&p);
 	peer_attach(&p, HELLO_HELD | HELLO_FROZEN);
@@ -408,10 +381,10 @@ TEST(stale_words_of_the_old_channel_are_dropped)
 	struct command *c;
 	uint32_t id, tag;
 
-	open_kept();
+	peer_open_kept(&p);
 	old = p.asked;
 	tag = p.tag;
-	id = run(&spec_cat, &c);
+	id = peer_run(&p, &spec_cat, &c);
 	peer_hang_up(&p);
 	session_attach(p.session, peer_connect(&p));
 	peer_say_hello(&p, &old);
@@ -435,9 +408,9 @@ TEST(an_unasked_hello_takes_the_epoch_with_it)
 	struct msg_hello first;
 	struct command *c;
 
-	open_kept();
+	peer_open_kept(&p);
 	first = p.asked;
-	run(&spec_cat, &c);
+	peer_run(&p, &spec_cat, &c);
 	peer_say_hello(&p, &(struct msg_hello){ .generation = PROTOCOL_GENERATION });
 	expect_hello(&p);
 	CHECK(memcmp(p.asked.epoch, first.epoch, 16) != 0);
@@ -453,7 +426,7 @@ TEST(an_unasked_hello_takes_the_epoch_with_it)
 
 TEST(a_broken_session_stays_broken)
 {
-	open_kept();
+	peer_open_kept(&p);
 	peer_say(&p, MSG_EXEC, 7, bytes_of(NULL, 0));
 	expect_broken(&p, "not legal now");
 	peer_close(&p);
@@ -491,7 +464,8 @@ TEST(output_may_end_its_own_channel)
 		peer_open(&p);
 		if (i)
 			session_keep(p.session);
-		peer_say(&p, MSG_DATA, stream_of(run(&spec, &c), PART_STDOUT), bytes_str("x"));
+		peer_say(&p, MSG_DATA, stream_of(peer_run(&p, &spec, &c), PART_STDOUT),
+			bytes_str("x"));
 		CHECK(loop_until(&p.loop, peer_session_detached, &p, clock_in(SOON), &err));
 		CHECK(!c);
 		CHECK_INT(!session_broken(p.session), i);

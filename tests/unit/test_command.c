@@ -28,51 +28,21 @@ static size_t take_output(void *self, enum stream_part part, const uint8_t *data
 	return sink->keep ? 0 : len;
 }
 
-/* Starts it. Returns its id. */
-static uint32_t start(const struct command_spec *spec, struct command **ret_command)
-{
-	*ret_command = command_start(p.session, spec, &err);
-	CHECK(*ret_command);
-	return stream_id(expect(&p, MSG_EXEC).stream);
-}
-
-static uint32_t run(const struct command_spec *spec, struct command **ret_command)
-{
-	uint32_t id = start(spec, ret_command);
-
-	SAY(&p, STARTED, started, stream_of(id, PART_CONTROL), .pid = 7);
-	return id;
-}
-
 static uint32_t run_cat(struct sink *sink, struct command **ret_command)
 {
 	const struct command_spec spec = { .argv = argv_cat, .output = take_output, .self = sink };
 
-	return run(&spec, ret_command);
-}
-
-/* Says that many bytes of output, in frames of a quarter window. */
-static void say_output(uint32_t id, enum stream_part part, size_t len)
-{
-	static const uint8_t zeros[STREAM_WINDOW / 4];
-
-	while (len) {
-		size_t n = len < sizeof(zeros) ? len : sizeof(zeros);
-
-		peer_say(&p, MSG_DATA, stream_of(id, part), bytes_of(zeros, n));
-		peer_wait_taken(&p);
-		len -= n;
-	}
+	return peer_run(&p, &spec, ret_command);
 }
 
 static void say_exit(uint32_t id, uint64_t stdout_bytes)
 {
-	SAY(&p, EXIT, exit, stream_of(id, PART_CONTROL), .value = 3, .stdout_bytes = stdout_bytes);
+	SAY(&p, EXIT, exit, control_of(id), .value = 3, .stdout_bytes = stdout_bytes);
 }
 
 static void expect_ack(uint32_t id)
 {
-	CHECK_INT(expect(&p, MSG_ACK).stream, stream_of(id, PART_CONTROL));
+	CHECK_INT(expect(&p, MSG_ACK).stream, control_of(id));
 }
 
 static void expect_credit(uint32_t stream, uint32_t bytes)
@@ -128,8 +98,8 @@ TEST(output_and_exit_arrive)
 	peer_say(&p, MSG_DATA, stream_of(id, PART_STDOUT), bytes_str("out"));
 	peer_say(&p, MSG_DATA, stream_of(id, PART_STDERR), bytes_str("error"));
 	peer_say_as(&p, p.tag, MSG_DATA, stream_of(id, PART_STDOUT), FRAME_EOF, "!", 1);
-	SAY(&p, EXIT, exit, stream_of(id, PART_CONTROL), .flags = EXIT_SIGNALLED | EXIT_TIMED_OUT,
-		.value = 15, .stdout_bytes = 4, .stderr_bytes = 5, .left_behind = 2);
+	SAY(&p, EXIT, exit, control_of(id), .flags = EXIT_SIGNALLED | EXIT_TIMED_OUT, .value = 15,
+		.stdout_bytes = 4, .stderr_bytes = 5, .left_behind = 2);
 	expect_ack(id);
 	result = command_result(c);
 	CHECK_INT(result->end, COMMAND_SIGNALLED);
@@ -152,13 +122,13 @@ TEST(only_what_is_used_up_is_paid_back)
 
 	peer_open(&p);
 	id = run_cat(&sink, &c);
-	say_output(id, PART_STDOUT, STREAM_WINDOW);
+	peer_say_output(&p, id, PART_STDOUT, STREAM_WINDOW);
 	sink.keep = false;
-	say_output(id, PART_STDERR, STREAM_WINDOW / 4);
+	peer_say_output(&p, id, PART_STDERR, STREAM_WINDOW / 4);
 	expect_credit(stream_of(id, PART_STDERR), STREAM_WINDOW / 4);
 	command_consumed(c, PART_STDOUT, STREAM_WINDOW / 2);
 	expect_credit(stream_of(id, PART_STDOUT), STREAM_WINDOW / 2);
-	say_output(id, PART_STDOUT, STREAM_WINDOW / 2);
+	peer_say_output(&p, id, PART_STDOUT, STREAM_WINDOW / 2);
 	say_exit(id, STREAM_WINDOW);
 	expect_broken(&p, "EXIT: totals");
 	command_consumed(c, PART_STDOUT, 1);
@@ -176,7 +146,7 @@ TEST(more_than_the_credit_breaks_the_session)
 
 	peer_open(&p);
 	id = run_cat(&sink, &c);
-	say_output(id, PART_STDOUT, STREAM_WINDOW + 1);
+	peer_say_output(&p, id, PART_STDOUT, STREAM_WINDOW + 1);
 	expect_broken(&p, "DATA: more bytes than there was credit for");
 	CHECK_INT(sink.text[0].len, STREAM_WINDOW);
 	CHECK_INT(command_result(c)->end, COMMAND_LOST);
@@ -193,7 +163,7 @@ static void check_command_breaks(
 	uint32_t id;
 
 	peer_open(&p);
-	id = started ? run(&spec, &c) : start(&spec, &c);
+	id = started ? peer_run(&p, &spec, &c) : peer_begin(&p, &spec, &c);
 	peer_say(&p, type, stream_of(id, part), body);
 	expect_broken(&p, why);
 	CHECK_INT(command_result(c)->end, COMMAND_LOST);
@@ -228,8 +198,8 @@ TEST(a_failure_has_a_kind_and_a_printable_text)
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "\033[2J\xff\n", 6);
 	peer_open(&p);
-	id = start(&spec, &c);
-	SAY(&p, FAILED, failed, stream_of(id, PART_CONTROL), .kind = FAIL_NOT_FOUND, .error = 2,
+	id = peer_begin(&p, &spec, &c);
+	SAY(&p, FAILED, failed, control_of(id), .kind = FAIL_NOT_FOUND, .error = 2,
 		.text = bytes_of(text, sizeof(text)));
 	peer_check_alive(&p);
 	CHECK_INT(command_result(c)->end, COMMAND_FAILED);
@@ -261,17 +231,17 @@ TEST(a_freed_command_is_cancelled_paid_for_and_ignored)
 
 	peer_open(&p);
 	id = run_cat(&sink, &c);
-	say_output(id, PART_STDOUT, STREAM_WINDOW / 2);
+	peer_say_output(&p, id, PART_STDOUT, STREAM_WINDOW / 2);
 	peer_check_alive(&p);
 	command_free(c);
-	CHECK_INT(expect(&p, MSG_CANCEL).stream, stream_of(id, PART_CONTROL));
+	CHECK_INT(expect(&p, MSG_CANCEL).stream, control_of(id));
 	expect_credit(stream_of(id, PART_STDOUT), STREAM_WINDOW / 2);
-	say_output(id, PART_STDOUT, STREAM_WINDOW / 4);
+	peer_say_output(&p, id, PART_STDOUT, STREAM_WINDOW / 4);
 	expect_credit(stream_of(id, PART_STDOUT), STREAM_WINDOW / 4);
 	CHECK_INT(sink.text[0].len, STREAM_WINDOW / 2);
 	say_exit(id, 3 * STREAM_WINDOW / 4);
 	expect_ack(id);
-	say_output(id, PART_STDERR, 5);
+	peer_say_output(&p, id, PART_STDERR, 5);
 	say_exit(id, 1);
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 1);
 	peer_check_alive(&p);
@@ -286,8 +256,8 @@ TEST(a_command_may_be_freed_by_its_own_output)
 
 	peer_open(&p);
 	id = run_cat(&sink, &sink.free_this);
-	say_output(id, PART_STDOUT, STREAM_WINDOW / 4);
-	CHECK_INT(expect(&p, MSG_CANCEL).stream, stream_of(id, PART_CONTROL));
+	peer_say_output(&p, id, PART_STDOUT, STREAM_WINDOW / 4);
+	CHECK_INT(expect(&p, MSG_CANCEL).stream, control_of(id));
 	expect_credit(stream_of(id, PART_STDOUT), STREAM_WINDOW / 4);
 	buf_release(&sink.text[0]);
 	peer_release(&p);
@@ -319,7 +289,7 @@ TEST(input_flows_within_credit)
 	uint32_t id;
 
 	peer_open(&p);
-	id = run(&spec, &c);
+	id = peer_run(&p, &spec, &c);
 	CHECK(!collect(id, &got, STREAM_WINDOW));
 	peer_check_alive(&p);
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 5);
@@ -374,7 +344,7 @@ TEST(a_full_table_and_a_full_outbox_lose_nothing)
 		id = stream_id(expect(&p, MSG_EXEC).stream);
 		CHECK_INT(id, i);
 	}
-	SAY(&p, STARTED, started, stream_of(id, PART_CONTROL), .pid = 7);
+	SAY(&p, STARTED, started, control_of(id), .pid = 7);
 	say_exit(id, 0);
 	expect_ack(id);
 	for (int i = 0; i < OPERATIONS_MAX - 1; i++)

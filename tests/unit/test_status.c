@@ -5,7 +5,6 @@
 #include "base/buf.h"
 
 static struct peer p;
-static struct err err;
 
 static const char *const argv_cat[] = { "cat", "-", NULL };
 
@@ -16,30 +15,6 @@ static size_t keep_all(void *self, enum stream_part part, const uint8_t *data, s
 	(void)data;
 	(void)len;
 	return 0;
-}
-
-static uint32_t run(const struct command_spec *spec, struct command **ret_command)
-{
-	uint32_t id;
-
-	*ret_command = command_start(p.session, spec, &err);
-	CHECK(*ret_command);
-	id = stream_id(expect(&p, MSG_EXEC).stream);
-	SAY(&p, STARTED, started, stream_of(id, PART_CONTROL), .pid = 7);
-	return id;
-}
-
-static void say_output(uint32_t id, enum stream_part part, size_t len)
-{
-	static const uint8_t zeros[STREAM_WINDOW / 4];
-
-	while (len) {
-		size_t n = len < sizeof(zeros) ? len : sizeof(zeros);
-
-		peer_say(&p, MSG_DATA, stream_of(id, part), bytes_of(zeros, n));
-		peer_wait_taken(&p);
-		len -= n;
-	}
 }
 
 /* Takes DATA up to `len` bytes. True when the last was the end. */
@@ -75,19 +50,18 @@ TEST(lost_output_is_counted_and_its_credit_comes_back)
 	struct command *c;
 	uint32_t id, control;
 
-	peer_open(&p);
-	session_keep(p.session);
-	id = run(&spec, &c);
-	control = stream_of(id, PART_CONTROL);
-	say_output(id, PART_STDOUT, 1000);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec, &c);
+	control = control_of(id);
+	peer_say_output(&p, id, PART_STDOUT, 1000);
 	query = attach_and_expect_query();
 	CHECK_INT(query.stdout_credit, STREAM_WINDOW - 1000);
 	/* All that there was credit for went into the void, twice. */
 	query = attach_and_expect_query();
 	SAY(&p, STATUS, status, control, .state = STATUS_RUNS,
 		.stdout_bytes = 1000 + 2 * (STREAM_WINDOW - 1000), .stderr_bytes = 5);
-	say_output(id, PART_STDOUT, query.stdout_credit);
-	say_output(id, PART_STDERR, STREAM_WINDOW);
+	peer_say_output(&p, id, PART_STDOUT, query.stdout_credit);
+	peer_say_output(&p, id, PART_STDERR, STREAM_WINDOW);
 	peer_check_alive(&p);
 	CHECK_INT(command_result(c)->output_lost, 2 * (STREAM_WINDOW - 1000) + 5);
 	command_consumed(c, PART_STDOUT, STREAM_WINDOW);
@@ -106,10 +80,9 @@ TEST(what_is_used_up_without_a_channel_is_credit_for_the_next)
 	struct command *c;
 	uint32_t id;
 
-	peer_open(&p);
-	session_keep(p.session);
-	id = run(&spec, &c);
-	say_output(id, PART_STDERR, STREAM_WINDOW);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec, &c);
+	peer_say_output(&p, id, PART_STDERR, STREAM_WINDOW);
 	peer_hang_up(&p);
 	command_consumed(c, PART_STDERR, STREAM_WINDOW - 7);
 	peer_attach(&p, HELLO_HELD);
@@ -119,12 +92,12 @@ TEST(what_is_used_up_without_a_channel_is_credit_for_the_next)
 		CHECK(get_query(expect(&p, MSG_QUERY).body, &m));
 		CHECK_INT(m.stderr_credit, STREAM_WINDOW - 7);
 	}
-	SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS,
+	SAY(&p, STATUS, status, control_of(id), .state = STATUS_RUNS,
 		.stderr_bytes = STREAM_WINDOW);
 	peer_check_alive(&p);
 	/* It was granted by QUERY, so no CREDIT came; now one does. */
 	CHECK(!p.has_frame);
-	say_output(id, PART_STDERR, STREAM_WINDOW - 7);
+	peer_say_output(&p, id, PART_STDERR, STREAM_WINDOW - 7);
 	command_consumed(c, PART_STDERR, STREAM_WINDOW);
 	expect(&p, MSG_CREDIT);
 	command_free(c);
@@ -140,10 +113,9 @@ TEST(input_in_memory_goes_back_to_what_arrived)
 	struct command *c;
 	uint32_t id, control;
 
-	peer_open(&p);
-	session_keep(p.session);
-	id = run(&spec, &c);
-	control = stream_of(id, PART_CONTROL);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec, &c);
+	control = control_of(id);
 	CHECK(!collect(id, &got, STREAM_WINDOW));
 	attach_and_expect_query();
 	SAY(&p, STATUS, status, control, .state = STATUS_RUNS, .stdin_bytes = 777,
@@ -177,13 +149,11 @@ TEST(an_exec_that_never_came_gets_all_its_input)
 	struct command *c;
 	uint32_t id;
 
-	peer_open(&p);
-	session_keep(p.session);
-	CHECK(c = command_start(p.session, &spec, &err));
-	id = stream_id(expect(&p, MSG_EXEC).stream);
+	peer_open_kept(&p);
+	id = peer_begin(&p, &spec, &c);
 	CHECK(collect(id, &got, 6));
 	attach_and_expect_query();
-	SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_UNKNOWN);
+	SAY(&p, STATUS, status, control_of(id), .state = STATUS_UNKNOWN);
 	expect(&p, MSG_EXEC);
 	got.len = 0;
 	CHECK(collect(id, &got, 6));
@@ -200,23 +170,22 @@ TEST(streamed_input_that_did_not_arrive_is_sent_again)
 	struct command *c;
 	uint32_t id;
 
-	peer_open(&p);
-	session_keep(p.session);
-	id = run(&spec, &c);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec, &c);
 	CHECK_INT(command_input(c, "0123456789", 10), 10);
 	CHECK(!collect(id, &got, 10));
 	peer_hang_up(&p);
 	CHECK_INT(command_input(c, "kept", 4), 4);
 	peer_attach(&p, HELLO_HELD);
 	expect(&p, MSG_QUERY);
-	SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS, .stdin_bytes = 3,
+	SAY(&p, STATUS, status, control_of(id), .state = STATUS_RUNS, .stdin_bytes = 3,
 		.stdin_credit = STREAM_WINDOW - 3);
 	CHECK(!collect(id, &got, 21));
 	CHECK_MEM(got.data, "01234567893456789kept", 21);
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 7);
 	attach_and_expect_query();
-	SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS,
-		.stdin_bytes = 12, .stdin_credit = STREAM_WINDOW);
+	SAY(&p, STATUS, status, control_of(id), .state = STATUS_RUNS, .stdin_bytes = 12,
+		.stdin_credit = STREAM_WINDOW);
 	CHECK(!collect(id, &got, 23));
 	CHECK_MEM(got.data + 21, "pt", 2);
 	command_free(c);
@@ -250,20 +219,18 @@ static void check_lie(const struct lie *lie)
 	struct command *c;
 	uint32_t id;
 
-	peer_open(&p);
-	session_keep(p.session);
-	id = run(&spec, &c);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec, &c);
 	CHECK(collect(id, &got, 100));
 	SAY(&p, CREDIT, credit, stream_of(id, PART_STDIN), .bytes = 10);
-	say_output(id, PART_STDOUT, 50);
+	peer_say_output(&p, id, PART_STDOUT, 50);
 	attach_and_expect_query();
 	for (unsigned i = 0; i <= lie->times; i++) {
 		uint8_t body[64];
 		struct writer w = writer_of(body, sizeof(body));
 
 		put_status(&w, &lie->m);
-		peer_say(&p, MSG_STATUS, stream_of(id, PART_CONTROL),
-			bytes_of(body, (size_t)(w.at - body)));
+		peer_say(&p, MSG_STATUS, control_of(id), bytes_of(body, (size_t)(w.at - body)));
 	}
 	expect_broken(&p, lie->why);
 	CHECK(strstr(session_broken(p.session), "STATUS"));
@@ -290,10 +257,8 @@ TEST(input_never_goes_back_behind_what_arrived)
 		struct command *c;
 		uint32_t id;
 
-		peer_open(&p);
-		session_keep(p.session);
-		CHECK(c = command_start(p.session, &spec, &err));
-		id = stream_id(expect(&p, MSG_EXEC).stream);
+		peer_open_kept(&p);
+		id = peer_begin(&p, &spec, &c);
 		for (size_t n = 0; n < 2 * sizeof(zeros); n += 32768) {
 			CHECK_INT(command_input(c, zeros, 32768), 32768);
 			CHECK(!collect(id, &got, n + 32768));
@@ -302,14 +267,13 @@ TEST(input_never_goes_back_behind_what_arrived)
 		}
 		attach_and_expect_query();
 		if (lie) {
-			SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS,
+			SAY(&p, STATUS, status, control_of(id), .state = STATUS_RUNS,
 				.stdin_bytes = 2 * sizeof(zeros));
 			attach_and_expect_query();
-			SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS,
+			SAY(&p, STATUS, status, control_of(id), .state = STATUS_RUNS,
 				.stdin_bytes = sizeof(zeros));
 		} else {
-			SAY(&p, STATUS, status, stream_of(id, PART_CONTROL),
-				.state = STATUS_UNKNOWN);
+			SAY(&p, STATUS, status, control_of(id), .state = STATUS_UNKNOWN);
 		}
 		expect_broken(&p, "paid for");
 		command_free(c);
@@ -325,8 +289,8 @@ TEST(a_status_that_nobody_asked_for_breaks_the_session)
 	uint32_t id;
 
 	peer_open(&p);
-	id = run(&spec, &c);
-	SAY(&p, STATUS, status, stream_of(id, PART_CONTROL), .state = STATUS_RUNS);
+	id = peer_run(&p, &spec, &c);
+	SAY(&p, STATUS, status, control_of(id), .state = STATUS_RUNS);
 	expect_broken(&p, "STATUS: that nobody asked for");
 	command_free(c);
 	peer_release(&p);
@@ -345,9 +309,8 @@ TEST(what_comes_before_its_status_breaks_the_session)
 		struct command *c;
 		uint32_t id;
 
-		peer_open(&p);
-		session_keep(p.session);
-		id = run(&spec, &c);
+		peer_open_kept(&p);
+		id = peer_run(&p, &spec, &c);
 		attach_and_expect_query();
 		peer_say(&p, words[i].type, stream_of(id, words[i].part), bytes_of("x", 1));
 		expect_broken(&p, "before its STATUS");
@@ -362,10 +325,9 @@ TEST(totals_of_an_exit_count_what_got_lost)
 	struct command *c;
 	uint32_t id, control;
 
-	peer_open(&p);
-	session_keep(p.session);
-	id = run(&spec, &c);
-	control = stream_of(id, PART_CONTROL);
+	peer_open_kept(&p);
+	id = peer_run(&p, &spec, &c);
+	control = control_of(id);
 	attach_and_expect_query();
 	SAY(&p, STATUS, status, control, .state = STATUS_RUNS, .stdout_bytes = 10);
 	SAY(&p, EXIT, exit, control, .stdout_bytes = 0);
