@@ -12,8 +12,6 @@
 #include "text.h"
 #include "user.h"
 
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 /* The strings of a request, each with its NUL. Lives in the child alone. */
 static char strings[PAYLOAD_MAX];
 static char *args[ARGS_MAX + 1], *environment[ENV_MAX + 1];
@@ -35,7 +33,7 @@ static const char *search_path(void)
 	for (char **e = environment; *e; e++)
 		if (!strncmp(*e, "PATH=", 5))
 			return *e + 5;
-	return DEFAULT_PATH;
+	return SEARCH_PATH;
 }
 
 /* Tries each directory of the path. Returns with the most telling errno. */

@@ -147,3 +147,14 @@ bool loop_until(struct loop *loop, bool (*done)(const void *arg), const void *ar
 	}
 	return true;
 }
+
+static bool never(const void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+bool loop_pause(struct loop *loop, int64_t ms, struct err *err)
+{
+	return loop_until(loop, never, NULL, clock_in(ms), err) || err->code == ERR_TIME;
+}

@@ -52,4 +52,7 @@ void loop_remove(struct loop *loop, const struct source *source);
 bool loop_until(struct loop *loop, bool (*done)(const void *arg), const void *arg, int64_t deadline,
 	struct err *err) __attribute__((warn_unused_result));
 
+/* Turns for that long. False when the user asked to stop, or the host failed. */
+bool loop_pause(struct loop *loop, int64_t ms, struct err *err);
+
 #endif

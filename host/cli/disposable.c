@@ -8,11 +8,11 @@
 #include "base/file.h"
 #include "base/xalloc.h"
 
-/* The overlay lives in a folder of its own; returns its path, owned. */
-static char *make_overlay(struct disposable *d, struct err *err)
+/* The overlay will live in a folder of its own; returns its path, owned. */
+static char *make_scratch(struct disposable *d, struct err *err)
 {
 	CLEAN(str) char *parent = home_path("machines");
-	char *scratch, *overlay;
+	char *scratch;
 
 	if (!dir_make(parent, err))
 		return NULL;
@@ -23,8 +23,7 @@ static char *make_overlay(struct disposable *d, struct err *err)
 		return NULL;
 	}
 	d->scratch = scratch;
-	overlay = xasprintf("%s/disk.qcow2", scratch);
-	return overlay;
+	return xasprintf("%s/disk.qcow2", scratch);
 }
 
 static void remove_scratch(struct disposable *d)
@@ -53,7 +52,7 @@ bool disposable_boot(
 
 	if (!image_open(image_name, &d->image, err))
 		return false;
-	if (d->image.disk && !(overlay = make_overlay(d, err)))
+	if (d->image.disk && !(overlay = make_scratch(d, err)))
 		return false;
 	spec.overlay = overlay;
 	d->machine = machine_begin(loop, &spec, &cold, err);

@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 
 static const char *const defaults[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"PATH=" SEARCH_PATH,
 	"LANG=C.UTF-8",
 	"TERM=dumb",
 	NULL,

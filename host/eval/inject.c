@@ -18,11 +18,9 @@
 static bool run(struct session *s, const char *const *argv, const struct buf *input, int64_t ms,
 	struct buf *out, struct err *err)
 {
-	static const char *const env[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
-		"USER=root", "LOGNAME=root", "LANG=C.UTF-8", "SYSTEMD_PAGER=cat",
-		"DEBIAN_FRONTEND=noninteractive", "FILES=/run/setup", NULL
-	};
+	static const char *const env[] = { "PATH=" SEARCH_PATH, "HOME=/root", "USER=root",
+		"LOGNAME=root", "LANG=C.UTF-8", "SYSTEMD_PAGER=cat",
+		"DEBIAN_FRONTEND=noninteractive", "FILES=/run/setup", NULL };
 	CLEAN(capture) struct capture capture = { .keep = OUTPUT, .fd = -1 };
 	const struct command_spec spec = {
 		.argv = argv,

@@ -17,7 +17,7 @@
 #define MEMORY_KEEP (1 << 20) /* of the begin of an output, and of its end */
 
 const char *const shell_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"PATH=" SEARCH_PATH,
 	"HOME=/root",
 	"USER=root",
 	"LOGNAME=root",

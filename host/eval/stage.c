@@ -17,12 +17,11 @@
 #define TOOLBOX_MAX (8 << 20)
 
 /* Runs a command of the machine itself: in its root, with its PATH. */
-static const char machine_script[] =
-	"#!/checks/bin/busybox sh\n"
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
-	"export PATH LANG=C.UTF-8 SYSTEMD_PAGER=cat\n"
-	"unset CHECKS MACHINE\n"
-	"exec /checks/bin/busybox nsenter -t 1 -m -- \"$@\"\n";
+static const char machine_script[] = "#!/checks/bin/busybox sh\n"
+				     "PATH=" SEARCH_PATH "\n"
+				     "export PATH LANG=C.UTF-8 SYSTEMD_PAGER=cat\n"
+				     "unset CHECKS MACHINE\n"
+				     "exec /checks/bin/busybox nsenter -t 1 -m -- \"$@\"\n";
 
 static const char *const check_env[] = {
 	"PATH=/checks/bin",

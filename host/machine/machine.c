@@ -254,7 +254,7 @@ bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, 
 {
 	if (!state_load(m->loop, m->qmp, &m->migration, state, deadline, err)) {
 		/* QEMU ends by itself then, and what it says last is the reason. */
-		if (m->migration == MIGRATION_FAILED)
+		if (err->code == ERR_SYSTEM)
 			(void)process_wait(m->qemu, REFUSED_MS);
 		return machine_fail(m, "the state of the template can't be loaded", err);
 	}

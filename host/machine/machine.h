@@ -53,6 +53,11 @@ void machine_free(struct machine *m);
 struct session *machine_session(struct machine *m);
 enum accel machine_accel(const struct machine *m);
 
+/* How long an untouched image may take to come up. */
+int64_t machine_boot_ms(const struct machine *m);
+/* The environment of our own commands in a guest, NULL-ended. */
+extern const char *const machine_env[];
+
 /* Waits for the first HELLO. Fails early when QEMU ends or the kernel panics. */
 bool machine_wait_hello(struct machine *m, int64_t deadline, struct err *err);
 /* The same, then the image's ready command: the system is up. */

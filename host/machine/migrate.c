@@ -21,7 +21,8 @@ struct stream {
 	struct buf *in;	       /* what is saved goes here */
 	const struct buf *out; /* what is loaded comes from here */
 	size_t sent;
-	bool ended; /* nothing more comes, or goes */
+	bool ended;  /* nothing more comes, or goes */
+	bool broken; /* it did not come or go whole */
 };
 
 void migration_event(enum migration *progress, const struct json *data)
@@ -48,10 +49,14 @@ static void receive(struct stream *s)
 	char chunk[65536];
 	ssize_t n = recv(s->fd, chunk, sizeof(chunk), 0);
 
-	if (n > 0 && s->in->len + (size_t)n <= STATE_MAX)
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && s->in->len + (size_t)n <= STATE_MAX) {
 		buf_add(s->in, chunk, (size_t)n);
-	else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
-		s->ended = true;
+		return;
+	}
+	s->ended = true;
+	s->broken = n != 0;
 }
 
 static void transmit(struct stream *s)
@@ -59,7 +64,7 @@ static void transmit(struct stream *s)
 	ssize_t n = send(s->fd, s->out->data + s->sent, s->out->len - s->sent, MSG_NOSIGNAL);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		s->ended = true;
+		s->ended = s->broken = true;
 	s->sent += n > 0 ? (size_t)n : 0;
 	s->ended = s->ended || s->sent == s->out->len;
 	/* QEMU learns from the end that nothing is missing. */
@@ -82,7 +87,8 @@ static bool over(const void *arg)
 {
 	const struct stream *s = arg;
 
-	return *s->progress == MIGRATION_FAILED || (*s->progress == MIGRATION_DONE && s->ended);
+	return *s->progress == MIGRATION_FAILED || s->broken ||
+	       (*s->progress == MIGRATION_DONE && s->ended);
 }
 
 static bool enable(struct qmp *qmp, int64_t deadline, struct err *err)
@@ -132,7 +138,7 @@ bool state_save(struct loop *loop, struct qmp *qmp, enum migration *progress, st
 
 	if (!move(&s, qmp, "migrate", progress, deadline, err))
 		return err_in(err, "saving the state of the machine");
-	return *progress == MIGRATION_DONE ||
+	return (*progress == MIGRATION_DONE && !s.broken) ||
 	       err_set(err, ERR_SYSTEM,
 		       "QEMU failed to save the state of the machine: see its own words");
 }
@@ -144,6 +150,6 @@ bool state_load(struct loop *loop, struct qmp *qmp, enum migration *progress,
 
 	if (!move(&s, qmp, "migrate-incoming", progress, deadline, err))
 		return err_in(err, "loading the state of the machine");
-	return *progress == MIGRATION_DONE ||
+	return (*progress == MIGRATION_DONE && !s.broken) ||
 	       err_set(err, ERR_SYSTEM, "QEMU failed to load the state of the machine");
 }

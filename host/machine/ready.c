@@ -12,7 +12,13 @@
 
 #define START_MS 20000 /* QEMU's own start, on a busy host */
 #define RETRY_MS 200   /* between two questions whether the system is up */
+#define BOOT_MS	 60000 /* times the accelerator's factor */
 #define ASK_MS	 600000
+
+int64_t machine_boot_ms(const struct machine *m)
+{
+	return (int64_t)BOOT_MS * accel_time_factor(m->accel);
+}
 
 static bool over(const struct machine *m)
 {
@@ -73,23 +79,15 @@ static size_t take_answer(void *self, enum stream_part part, const uint8_t *untr
 	return len;
 }
 
-static bool never(const void *arg)
-{
-	(void)arg;
-	return false;
-}
+const char *const machine_env[] = { "PATH=" SEARCH_PATH, "LANG=C.UTF-8", NULL };
 
 enum readiness { READY, NOT_YET, READY_FAILED };
 
 static enum readiness ask_ready(struct machine *m, int64_t deadline, struct err *err)
 {
-	static const char *const env[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
-		NULL
-	};
 	struct answer answer = { 0 };
 	const struct command_spec spec = { .argv = (const char *const *)m->image->ready,
-		.env = env,
+		.env = machine_env,
 		.deadline_ms = ASK_MS,
 		.output = take_answer,
 		.self = &answer };
@@ -116,11 +114,8 @@ bool machine_wait_ready(struct machine *m, int64_t deadline, struct err *err)
 	if (!machine_wait_hello(m, deadline, err))
 		return false;
 	while (m->image->ready && ready == NOT_YET && clock_ms() < deadline) {
-		int64_t again = clock_in(RETRY_MS);
-
 		ready = ask_ready(m, deadline, err);
-		if (ready == NOT_YET && !loop_until(m->loop, never, NULL, again, err) &&
-			err->code != ERR_TIME)
+		if (ready == NOT_YET && !loop_pause(m->loop, RETRY_MS, err))
 			return false;
 	}
 	if (ready == READY || !m->image->ready)

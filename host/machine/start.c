@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-#define BOOT_MS	 60000 /* times the accelerator's factor */
 #define CLONE_MS 10000 /* times the factor; it takes some tens of milliseconds */
 
 static struct machine *clone(
@@ -34,7 +33,7 @@ static struct machine *boot(struct loop *loop, const struct start_spec *spec, st
 	if (cold.overlay && !overlay_create(spec->overlay, spec->image->disk, err))
 		return NULL;
 	m = machine_start(loop, &cold, err);
-	deadline = m ? clock_in((int64_t)BOOT_MS * accel_time_factor(machine_accel(m))) : 0;
+	deadline = m ? clock_in(machine_boot_ms(m)) : 0;
 	if (m && machine_wait_hello(m, deadline, err) && machine_prove_sealed(m, err) &&
 		machine_wait_ready(m, deadline, err))
 		return m;

@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/file.h"
 
-#define BOOT_MS	   60000  /* times the accelerator's factor */
 #define WARM_MS	   20000  /* times the factor: for all warm-up commands */
 #define FREEZE_MS  600000 /* of a clone's life that is not its own: it is healed before */
 #define SAVE_MS	   60000
@@ -20,33 +19,23 @@
 #define IDLE_LOOKS 3
 
 /* What agents, checks and models run first: its pages are then in the guest's memory. */
-static const char *const warm_up[] = { "true",
+static const char *const warm_up[] = {
 	"for f in /bin/sh /bin/cat /bin/ls; do cat $f >/dev/null; done; ls -l / >/dev/null",
-	"command -v curl >/dev/null && curl -s -o /dev/null http://127.0.0.1/; true",
-	"command -v systemctl >/dev/null && systemctl is-system-running >/dev/null; true", NULL };
+	"command -v curl >/dev/null && curl -s -o /dev/null http://127.0.0.1/; true", NULL
+};
 
 static bool run_warm_up(struct machine *m, int64_t deadline, struct err *err)
 {
-	static const char *const env[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
-		NULL
-	};
 	struct command_result result;
 
 	for (const char *const *script = warm_up; *script; script++) {
 		const char *argv[] = { "sh", "-c", *script, NULL };
-		const struct command_spec spec = { .argv = argv, .env = env };
+		const struct command_spec spec = { .argv = argv, .env = machine_env };
 
 		if (!command_run(machine_session(m), &spec, deadline, &result, err))
 			return false;
 	}
 	return true;
-}
-
-static bool never(const void *arg)
-{
-	(void)arg;
-	return false;
 }
 
 /* A guest that is saved while it still works takes that work along into each clone. */
@@ -58,7 +47,7 @@ static bool settle(struct loop *loop, struct machine *m, int64_t deadline, struc
 	while (idle < IDLE_LOOKS && clock_ms() < deadline) {
 		int64_t now;
 
-		if (!loop_until(loop, never, NULL, clock_in(LOOK_MS), err) && err->code != ERR_TIME)
+		if (!loop_pause(loop, LOOK_MS, err))
 			return false;
 		now = machine_cpu_ms(m);
 		idle = now - before <= IDLE_MS ? idle + 1 : 0;
@@ -80,7 +69,7 @@ static struct machine *boot(struct loop *loop, const struct machine_spec *spec, 
 {
 	struct machine *m = machine_start_on(loop, spec, accel, err);
 
-	if (m && machine_wait_ready(m, clock_in((int64_t)BOOT_MS * accel_time_factor(accel)), err))
+	if (m && machine_wait_ready(m, clock_in(machine_boot_ms(m)), err))
 		return m;
 	machine_free(m);
 	*ret_boots = false;

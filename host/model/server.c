@@ -112,19 +112,6 @@ static struct exchange run(
 	return x;
 }
 
-static bool never(const void *arg)
-{
-	(void)arg;
-	return false;
-}
-
-/* Lets the loop turn for a while. False when interrupted or the host failed. */
-static bool pause_ms(struct server *s, int64_t ms, struct err *err)
-{
-	(void)!loop_until(s->loop, never, NULL, clock_in(ms), err);
-	return err->code == ERR_TIME;
-}
-
 /* The server's own words about an error, printable, "" when it has none. */
 static void error_text(const struct json *body, char *ret_text, size_t size)
 {
@@ -247,7 +234,7 @@ static enum answer get(
 		if (ret->end != HTTP_ANSWERED || !is_busy(ret) || clock_ms() + PAUSE_MS >= deadline)
 			break;
 		json_free(json_take(&ret->body));
-		if (!pause_ms(s, PAUSE_MS, err))
+		if (!loop_pause(s->loop, PAUSE_MS, err))
 			return ANSWER_STOPPED;
 	}
 	return ret->end == HTTP_ANSWERED && ret->status == 200 ? ANSWER_REPLY
@@ -317,7 +304,7 @@ static enum answer wait_return(struct server *s, int64_t deadline, struct err *e
 	while (clock_ms() + PAUSE_MS < until) {
 		CLEAN(exchange) struct exchange x = { 0 };
 
-		if (!pause_ms(s, PAUSE_MS, err))
+		if (!loop_pause(s->loop, PAUSE_MS, err))
 			return ANSWER_STOPPED;
 		x = run(s, "/health", NULL, until, err);
 		if (x.end == HTTP_STOPPED)
@@ -344,7 +331,7 @@ static bool try_again(struct server *s, const struct exchange *x, struct tries *
 	}
 	if (x->end == HTTP_ANSWERED && is_busy(x) && clock_ms() + PAUSE_MS < deadline) {
 		*ret_answer = ANSWER_STOPPED;
-		return pause_ms(s, PAUSE_MS, err);
+		return loop_pause(s->loop, PAUSE_MS, err);
 	}
 	*ret_answer = explain(s, x, err);
 	if (x->end != HTTP_ANSWERED)

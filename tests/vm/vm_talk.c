@@ -13,12 +13,6 @@
 
 static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 
-static bool never(const void *arg)
-{
-	(void)arg;
-	return false;
-}
-
 void vm_wait_ready(void)
 {
 	const struct command_spec spec = { .argv = (const char *const *)vm.image.ready,
@@ -33,7 +27,7 @@ void vm_wait_ready(void)
 			return;
 		/* Its root is not there yet, or it has not begun to start. */
 		CHECK(clock_ms() < until);
-		CHECK(!loop_until(&vm.loop, never, NULL, clock_in(RETRY_MS), &vm.err));
+		CHECK(loop_pause(&vm.loop, RETRY_MS, &vm.err));
 	}
 }
 
