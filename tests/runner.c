@@ -70,6 +70,11 @@ void test_check_mem(
 	}
 }
 
+void test_check_shell(const char *script, const char *file, int line)
+{
+	test_check(system(script) == 0, script, file, line);
+}
+
 _Noreturn void test_skip(const char *reason)
 {
 	printf("ok %zu - %s # SKIP %s\n", number, running, reason);

@@ -45,6 +45,9 @@ void test_register(struct test *test);
 #define CHECK_STR(got, want)	test_check_str((got), (want), #got, __FILE__, __LINE__)
 #define CHECK_MEM(got, want, n) test_check_mem((got), (want), (n), #got, __FILE__, __LINE__)
 
+/* A script of sh in the current folder must end well. */
+#define CHECK_SHELL(script) test_check_shell((script), __FILE__, __LINE__)
+
 /* Ends the test: it could not be run, and this is why. */
 #define SKIP(reason) test_skip(reason)
 
@@ -54,6 +57,7 @@ void test_check_str(
 	const char *got, const char *want, const char *what, const char *file, int line);
 void test_check_mem(
 	const void *got, const void *want, size_t n, const char *what, const char *file, int line);
+void test_check_shell(const char *script, const char *file, int line);
 _Noreturn void test_skip(const char *reason);
 
 #endif

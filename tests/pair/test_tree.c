@@ -48,15 +48,6 @@ static void stop(void)
 	CHECK(dir_remove(dir, &err));
 }
 
-/* In the folder; fails the test when it fails. */
-static void sh(const char *script)
-{
-	if (system(script) == 0)
-		return;
-	printf("# failed: %s\n", script);
-	CHECK(!"a script");
-}
-
 static const char *guest(const char *name)
 {
 	static char path[128];
@@ -104,19 +95,21 @@ static void check_failed(bool done, const char *why)
 
 static void make_tree(void)
 {
-	sh("mkdir h && cd h && mkdir -p a/b/c empty 'odd names' &&"
-	   "for m in 0 7 70 700 644 755 1777 4755 2755 6711 7777; do"
-	   "  echo $m >f$m; mkdir d$m; echo x >d$m/x; chmod $m f$m d$m; done;"
-	   "seq 100000 >a/b/c/numbers; : >a/nothing;"
-	   "ln -s nowhere dangling; ln -s /etc/passwd absolute; ln -s loop2 loop1;"
-	   "ln -s loop1 loop2; ln -s . self; mkfifo -m 620 fifo;"
-	   "cd 'odd names'; printf x >\"$(printf 'new\\nline')\"; printf x >\"$(printf "
-	   "'\\001\\177')\";"
-	   "printf x >\"$(printf '\\303\\244\\342\\202\\254')\"; printf x >\"$(printf '\\377')\";"
-	   "printf x >' '; printf x >'-rf'; printf x >'...'; printf x >'a|b'; printf x >\"$(printf "
-	   "'n%.0s' $(seq 255))\";"
-	   "cd ..; touch -d @-1000.25 a/nothing; touch -d @4000000000.123456789 empty;"
-	   "touch -h -d @1 dangling");
+	CHECK_SHELL("mkdir h && cd h && mkdir -p a/b/c empty 'odd names' &&"
+		    "for m in 0 7 70 700 644 755 1777 4755 2755 6711 7777; do"
+		    "  echo $m >f$m; mkdir d$m; echo x >d$m/x; chmod $m f$m d$m; done;"
+		    "seq 100000 >a/b/c/numbers; : >a/nothing;"
+		    "ln -s nowhere dangling; ln -s /etc/passwd absolute; ln -s loop2 loop1;"
+		    "ln -s loop1 loop2; ln -s . self; mkfifo -m 620 fifo;"
+		    "cd 'odd names'; printf x >\"$(printf 'new\\nline')\"; printf x >\"$(printf "
+		    "'\\001\\177')\";"
+		    "printf x >\"$(printf '\\303\\244\\342\\202\\254')\"; printf x >\"$(printf "
+		    "'\\377')\";"
+		    "printf x >' '; printf x >'-rf'; printf x >'...'; printf x >'a|b'; printf x "
+		    ">\"$(printf "
+		    "'n%.0s' $(seq 255))\";"
+		    "cd ..; touch -d @-1000.25 a/nothing; touch -d @4000000000.123456789 empty;"
+		    "touch -h -d @1 dangling");
 }
 
 TEST_WITHIN(round_trip, 60)
@@ -127,12 +120,13 @@ TEST_WITHIN(round_trip, 60)
 	make_tree();
 	check_done(put("h", "g"));
 	CHECK_INT(report.skipped, 0);
-	sh(SAME("h", "g"));
+	CHECK_SHELL(SAME("h", "g"));
 	check_done(get("g", "back"));
-	sh("chmod -R ug-s h");
-	sh("cd h; for m in 4755 2755 6711 7777; do chmod $((m % 1000)) d$m; done; chmod 1777 "
-	   "d7777");
-	sh(SAME("h", "back"));
+	CHECK_SHELL("chmod -R ug-s h");
+	CHECK_SHELL(
+		"cd h; for m in 4755 2755 6711 7777; do chmod $((m % 1000)) d$m; done; chmod 1777 "
+		"d7777");
+	CHECK_SHELL(SAME("h", "back"));
 	CHECK_INT(report.skipped, 8); /* f and d of four modes */
 	CHECK_INT(report.entries, 56);
 	stop();
@@ -143,34 +137,35 @@ TEST(owners_and_devices)
 	if (geteuid() != 0)
 		SKIP("needs root");
 	start();
-	sh("mkdir h; echo x >h/f; chown 12345:54321 h/f; ln -s x h/l; chown -h 7:8 h/l;"
-	   "mknod h/null c 1 3; mknod h/loop b 7 9; chmod 4711 h/f; chmod 600 h/loop");
+	CHECK_SHELL("mkdir h; echo x >h/f; chown 12345:54321 h/f; ln -s x h/l; chown -h 7:8 h/l;"
+		    "mknod h/null c 1 3; mknod h/loop b 7 9; chmod 4711 h/f; chmod 600 h/loop");
 	check_done(put("h", "g"));
-	sh(SAME("h", "g"));
-	sh("test \"$(stat -c %t:%T g/null) $(stat -c %t:%T g/loop)\" = '1:3 7:9'");
+	CHECK_SHELL(SAME("h", "g"));
+	CHECK_SHELL("test \"$(stat -c %t:%T g/null) $(stat -c %t:%T g/loop)\" = '1:3 7:9'");
 	check_done(get("g", "back"));
-	sh("test \"$(stat -c %u:%g:%a back/f) $(stat -c %u:%g back/l)\" = '12345:54321:711 7:8'");
-	sh("! test -e back/null && ! test -e back/loop");
+	CHECK_SHELL("test \"$(stat -c %u:%g:%a back/f) $(stat -c %u:%g back/l)\" = "
+		    "'12345:54321:711 7:8'");
+	CHECK_SHELL("! test -e back/null && ! test -e back/loop");
 	CHECK_INT(report.skipped, 3);
 	CHECK(report.first_skipped[0]);
 	check_failed(get("g/null", "null"), "a device or a socket");
-	sh("test \"$(ls -A)\" = \"$(printf '.a\\n.b\\nback\\ng\\nh')\"");
+	CHECK_SHELL("test \"$(ls -A)\" = \"$(printf '.a\\n.b\\nback\\ng\\nh')\"");
 	stop();
 }
 
 TEST(single_things)
 {
 	start();
-	sh("echo hello >h; ln -s h l");
+	CHECK_SHELL("echo hello >h; ln -s h l");
 	check_done(put("h", "deep/down/g"));
 	check_done(get("deep/down/g", "back"));
-	sh("cmp h back");
+	CHECK_SHELL("cmp h back");
 	CHECK_INT(report.entries, 1);
 	CHECK_INT(report.bytes, 6);
 	check_done(put("l", "link"));
-	sh("test $(readlink link) = h");
+	CHECK_SHELL("test $(readlink link) = h");
 	check_done(put("h", "link"));
-	sh("test -f link && ! test -L link");
+	CHECK_SHELL("test -f link && ! test -L link");
 	stop();
 }
 
@@ -179,54 +174,58 @@ TEST_WITHIN(sparse_gigabyte, 60)
 	int64_t before;
 
 	start();
-	sh("truncate -s 1G h; for at in 0 500 1023; do echo island | dd of=h bs=1M seek=$at "
-	   "conv=notrunc status=none; done");
+	CHECK_SHELL(
+		"truncate -s 1G h; for at in 0 500 1023; do echo island | dd of=h bs=1M seek=$at "
+		"conv=notrunc status=none; done");
 	before = clock_ms();
 	check_done(put("h", "g"));
 	check_done(get("g", "back"));
 	CHECK(clock_ms() - before < 10000);
-	sh("test $(stat -c %s back) = 1073741824 && test $(stat -c %b back) -lt 200 && "
-	   "test $(stat -c %b g) -lt 200");
-	sh("for at in 0 500 1023; do dd if=back bs=1M skip=$at count=1 status=none | head -c 6 | "
-	   "grep -q island || exit 1; done");
+	CHECK_SHELL("test $(stat -c %s back) = 1073741824 && test $(stat -c %b back) -lt 200 && "
+		    "test $(stat -c %b g) -lt 200");
+	CHECK_SHELL("for at in 0 500 1023; do dd if=back bs=1M skip=$at count=1 status=none | head "
+		    "-c 6 | "
+		    "grep -q island || exit 1; done");
 	stop();
 }
 
 TEST_WITHIN(ten_thousand_files, 120)
 {
 	start();
-	sh("mkdir h; cd h; for d in $(seq 100); do mkdir $d; for f in $(seq 100); do "
-	   "echo $d $f >$d/$f; done; done");
+	CHECK_SHELL("mkdir h; cd h; for d in $(seq 100); do mkdir $d; for f in $(seq 100); do "
+		    "echo $d $f >$d/$f; done; done");
 	check_done(put("h", "g"));
 	check_done(get("g", "back"));
 	CHECK_INT(report.entries, 10101);
-	sh(SAME("h", "back"));
+	CHECK_SHELL(SAME("h", "back"));
 	stop();
 }
 
 TEST(a_folder_is_merged_into)
 {
 	start();
-	sh("mkdir -p h/both h/new g/both g/old; echo 1 >h/both/1; echo 2 >g/both/2; echo h >h/f; "
-	   "echo g >g/f; ln -s /nowhere g/new-link; echo x >h/new-link; chmod 711 g g/both");
+	CHECK_SHELL(
+		"mkdir -p h/both h/new g/both g/old; echo 1 >h/both/1; echo 2 >g/both/2; echo h "
+		">h/f; "
+		"echo g >g/f; ln -s /nowhere g/new-link; echo x >h/new-link; chmod 711 g g/both");
 	check_done(put("h", "g"));
-	sh("test \"$(cat g/both/1 g/both/2 g/f g/new-link | tr '\\n' ' ')\" = '1 2 h x '");
-	sh("test -d g/old && test -d g/new && ! test -e /nowhere");
-	sh("test $(stat -c %a g/both) = 711");
+	CHECK_SHELL("test \"$(cat g/both/1 g/both/2 g/f g/new-link | tr '\\n' ' ')\" = '1 2 h x '");
+	CHECK_SHELL("test -d g/old && test -d g/new && ! test -e /nowhere");
+	CHECK_SHELL("test $(stat -c %a g/both) = 711");
 	stop();
 }
 
 TEST(no_link_is_followed)
 {
 	start();
-	sh("mkdir -p h/sub g out; echo x >h/sub/x; ln -s ../out g/sub");
+	CHECK_SHELL("mkdir -p h/sub g out; echo x >h/sub/x; ln -s ../out g/sub");
 	check_failed(put("h", "g"), "g/sub: Not a directory");
-	sh("test -z \"$(ls -A out)\"");
-	sh("rm -r h; mkdir h; mkdir h/x; echo >g/x");
+	CHECK_SHELL("test -z \"$(ls -A out)\"");
+	CHECK_SHELL("rm -r h; mkdir h; mkdir h/x; echo >g/x");
 	check_failed(put("h", "g"), "g/x: Not a directory");
-	sh("rm -r h; mkdir h; echo >h/y; mkdir g/y");
+	CHECK_SHELL("rm -r h; mkdir h; echo >h/y; mkdir g/y");
 	check_failed(put("h", "g"), "g/y: Is a directory");
-	sh("test \"$(ls -A g g/y | tr '\\n' ' ')\" = 'g: sub x y  g/y: '");
+	CHECK_SHELL("test \"$(ls -A g g/y | tr '\\n' ' ')\" = 'g: sub x y  g/y: '");
 	stop();
 }
 
@@ -235,10 +234,10 @@ TEST(what_is_not_there)
 	start();
 	check_failed(get("nothing", "back"), "nothing: No such file or directory");
 	check_failed(put("nothing", "g"), "nothing: No such file or directory");
-	sh("test -z \"$(ls -A)\"; echo x >back; echo y >g");
+	CHECK_SHELL("test -z \"$(ls -A)\"; echo x >back; echo y >g");
 	check_failed(get("g", "back"), "is there already");
 	check_failed(get("g", "no/such/folder"), "No such file or directory");
-	sh("test $(cat back) = x");
+	CHECK_SHELL("test $(cat back) = x");
 	stop();
 }
 
@@ -247,12 +246,12 @@ TEST(full_disks)
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		SKIP("needs root");
 	start();
-	sh("mkdir small h; head -c 4000000 /dev/urandom >h/big; echo x >h/a");
+	CHECK_SHELL("mkdir small h; head -c 4000000 /dev/urandom >h/big; echo x >h/a");
 	CHECK_INT(mount("tmpfs", "small", "tmpfs", 0, "size=1m"), 0);
 	check_failed(put("h", "small/g"), "big: No space left on device");
-	sh("test -z \"$(find small -name '.part*' -o -name big)\"; rm -r small/*");
+	CHECK_SHELL("test -z \"$(find small -name '.part*' -o -name big)\"; rm -r small/*");
 	check_failed(get("h", "small/back"), "big: No space left on device");
-	sh("test -z \"$(ls -A small)\"");
+	CHECK_SHELL("test -z \"$(ls -A small)\"");
 	CHECK_INT(umount("small"), 0);
 	stop();
 }
@@ -262,15 +261,16 @@ TEST(mounts_are_not_entered)
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		SKIP("needs root");
 	start();
-	sh("mkdir -p g/m g/same other; echo x >other/x; mount -t tmpfs none g/m; echo x >g/m/x; "
-	   "mount --bind other g/same");
+	CHECK_SHELL("mkdir -p g/m g/same other; echo x >other/x; mount -t tmpfs none g/m; echo x "
+		    ">g/m/x; "
+		    "mount --bind other g/same");
 	check_done(get("g", "back"));
-	sh("test \"$(find back | sort | tr '\\n' ' ')\" = 'back back/m back/same '");
+	CHECK_SHELL("test \"$(find back | sort | tr '\\n' ' ')\" = 'back back/m back/same '");
 	check_done(get("g/m", "mount"));
-	sh("test -f mount/x");
+	CHECK_SHELL("test -f mount/x");
 	check_done(put("g", "copy"));
-	sh("test \"$(find copy | sort | tr '\\n' ' ')\" = 'copy copy/m copy/same '");
-	sh("umount g/m g/same");
+	CHECK_SHELL("test \"$(find copy | sort | tr '\\n' ' ')\" = 'copy copy/m copy/same '");
+	CHECK_SHELL("umount g/m g/same");
 	stop();
 }
 
@@ -280,7 +280,7 @@ TEST_WITHIN(a_folder_that_is_being_changed, 60)
 	pid_t child;
 
 	start();
-	sh("mkdir -p g/d");
+	CHECK_SHELL("mkdir -p g/d");
 	child = fork();
 	if (child == 0) {
 		execl("/bin/sh", "sh", "-c",
@@ -293,7 +293,7 @@ TEST_WITHIN(a_folder_that_is_being_changed, 60)
 	for (int i = 0; i < 50; i++) {
 		(void)get("g", "back");
 		CHECK(session_is_open(session));
-		sh("rm -rf back; test -z \"$(ls -A | grep part)\"");
+		CHECK_SHELL("rm -rf back; test -z \"$(ls -A | grep part)\"");
 	}
 	kill(child, SIGKILL);
 	CHECK_INT(waitpid(child, NULL, 0), child);
@@ -303,15 +303,15 @@ TEST_WITHIN(a_folder_that_is_being_changed, 60)
 TEST(a_deadline_leaves_nothing)
 {
 	start();
-	sh("mkfifo p; mkdir h; head -c 60000000 /dev/zero >h/big");
+	CHECK_SHELL("mkfifo p; mkdir h; head -c 60000000 /dev/zero >h/big");
 	CHECK(!session_get_tree(session, guest("h"), "back", false, clock_in(1), &report, &err));
 	CHECK_INT(err.code, ERR_TIME);
 	CHECK(!session_put_tree(session, "h", guest("g"), false, clock_in(1), &report, &err));
 	CHECK_INT(err.code, ERR_TIME);
 	check_done(put("p", "p2")); /* what was cancelled is over, and the session lives */
-	sh("for i in $(seq 100); do test -z \"$(find . -name '.part*')\" && exit 0; "
-	   "read -t 0.1 _ <>p; done; exit 1");
-	sh("! test -e back");
+	CHECK_SHELL("for i in $(seq 100); do test -z \"$(find . -name '.part*')\" && exit 0; "
+		    "read -t 0.1 _ <>p; done; exit 1");
+	CHECK_SHELL("! test -e back");
 	stop();
 }
 
@@ -320,7 +320,7 @@ TEST(files_that_do_not_know_their_size)
 	start();
 	check_done(session_get_tree(
 		session, "/proc/version", "back", false, clock_in(SOON), &report, &err));
-	sh("cmp back /proc/version");
+	CHECK_SHELL("cmp back /proc/version");
 	if (access("/proc/kallsyms", R_OK) == 0)
 		check_failed(session_get_tree(session, "/proc/kallsyms", "syms", false,
 				     clock_in(SOON), &report, &err),
@@ -331,11 +331,11 @@ TEST(files_that_do_not_know_their_size)
 TEST(depth)
 {
 	start();
-	sh("p=h; for i in $(seq 512); do p=$p/d; done; mkdir -p $p; echo x >${p%/d}/f");
+	CHECK_SHELL("p=h; for i in $(seq 512); do p=$p/d; done; mkdir -p $p; echo x >${p%/d}/f");
 	check_done(put("h", "g"));
 	check_done(get("g", "back"));
 	CHECK_INT(report.entries, 514);
-	sh("p=h; for i in $(seq 512); do p=$p/d; done; echo x >$p/f");
+	CHECK_SHELL("p=h; for i in $(seq 512); do p=$p/d; done; echo x >$p/f");
 	check_failed(put("h", "g2"), "deeper than what can be copied");
 	check_failed(get("h", "back2"), "File name too long");
 	stop();
@@ -396,18 +396,18 @@ TEST(walk)
 	struct listing l = { 0 };
 
 	start();
-	sh("mkdir g; echo x >g/x");
+	CHECK_SHELL("mkdir g; echo x >g/x");
 	CHECK(session_walk(session, guest("g"), false, list_item, &l, clock_in(SOON), &err));
 	CHECK_STR(l.text, "d \nf x\n" HASH_X "\n");
 	l = (struct listing){ 0 };
-	sh("rm g/x; truncate -s 1M g/zeros");
+	CHECK_SHELL("rm g/x; truncate -s 1M g/zeros");
 	CHECK(session_walk(session, guest("g"), false, list_item, &l, clock_in(SOON), &err));
 	CHECK_STR(l.text, "d \nf zeros\n" HASH_ZEROS "\n");
 	l = (struct listing){ .stop_after = 1 };
 	CHECK(!session_walk(session, guest("g"), false, list_item, &l, clock_in(SOON), &err));
 	CHECK_INT(err.code, ERR_INTERRUPTED);
 	l = (struct listing){ 0 };
-	sh("truncate -s 1T g/zeros");
+	CHECK_SHELL("truncate -s 1T g/zeros");
 	CHECK(session_walk(session, guest("g"), false, list_item, &l, clock_in(SOON), &err));
 	CHECK_STR(l.text, "d \nf zeros\nfault 27\n");
 	check_failed(session_walk(session, guest("no"), false, list_item, &l, clock_in(SOON), &err),
@@ -421,7 +421,7 @@ TEST(extended_attributes)
 	static char big[9000];
 
 	start();
-	sh("echo x >g; ln -s nowhere link");
+	CHECK_SHELL("echo x >g; ln -s nowhere link");
 	if (setxattr("g", "trusted.z", "1", 1, 0) < 0 ||
 		setxattr("g", "trusted.a", "2", 1, 0) < 0) {
 		stop();

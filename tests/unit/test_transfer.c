@@ -36,14 +36,6 @@ static void stop(void)
 	CHECK(dir_remove(dir, &err));
 }
 
-static void sh(const char *script)
-{
-	if (system(script) == 0)
-		return;
-	printf("# failed: %s\n", script);
-	CHECK(!"a script");
-}
-
 static void write_all(int fd, struct bytes b)
 {
 	size_t at = 0;
@@ -86,7 +78,7 @@ static void refused(const char *why)
 	if (!strstr(result.text, why))
 		printf("# %s\n", result.text);
 	CHECK(strstr(result.text, why));
-	sh("test -z \"$(find . -name '.part*')\"");
+	CHECK_SHELL("test -z \"$(find . -name '.part*')\"");
 }
 
 TEST(torn_anywhere)
@@ -105,25 +97,25 @@ TEST(torn_anywhere)
 		CHECK_INT(result.error, EPROTO);
 		CHECK(strstr(result.text, "stopped early"));
 	}
-	sh("test -z \"$(find . -name '.part*')\"");
+	CHECK_SHELL("test -z \"$(find . -name '.part*')\"");
 	CHECK(take(target, len));
 	CHECK_INT(result.entries, 4);
 	CHECK_INT(result.bytes, len);
-	sh("test $(cat t/d/f) = hello && test $(readlink t/d/l) = x");
+	CHECK_SHELL("test $(cat t/d/f) = hello && test $(readlink t/d/l) = x");
 	stop();
 }
 
 TEST(links_lead_nowhere)
 {
 	start();
-	sh("mkdir out t; ln -s ../out t/d; ln -s ../out/f t/f");
+	CHECK_SHELL("mkdir out t; ln -s ../out t/d; ln -s ../out/f t/f");
 	script_folder(&s, "");
 	script_text(&s, "f", "x");
 	script_folder(&s, "d");
 	script_text(&s, "d/f", "x");
 	refused("t/d: Not a directory");
 	CHECK_INT(result.error, ENOTDIR);
-	sh("test -z \"$(ls -A out)\" && test $(cat t/f) = x && ! test -L t/f");
+	CHECK_SHELL("test -z \"$(ls -A out)\" && test $(cat t/f) = x && ! test -L t/f");
 	script_init(&s);
 	script_folder(&s, "");
 	script_link(&s, "e", "../out");
@@ -133,7 +125,7 @@ TEST(links_lead_nowhere)
 	script_folder(&s, "");
 	script_text(&s, "../out/f", "x");
 	refused("a path that is not allowed");
-	sh("test -z \"$(ls -A out)\"");
+	CHECK_SHELL("test -z \"$(ls -A out)\"");
 	stop();
 }
 
@@ -144,7 +136,7 @@ TEST(faults_fail)
 	script_extent(&s, 0, "ab", 2);
 	script_fault(&s, EACCES, "");
 	refused("t: Permission denied");
-	sh("test -z \"$(ls -A)\"");
+	CHECK_SHELL("test -z \"$(ls -A)\"");
 	stop();
 }
 
@@ -163,7 +155,7 @@ TEST(what_cannot_be_made)
 	CHECK(!take("/proc/none/t", SIZE_MAX));
 	CHECK(!take("relative", SIZE_MAX));
 	CHECK_INT(result.error, EINVAL);
-	sh("test -z \"$(ls -A)\"");
+	CHECK_SHELL("test -z \"$(ls -A)\"");
 	stop();
 }
 
@@ -201,7 +193,7 @@ TEST(long_paths)
 	script_end(&s);
 	CHECK(take(target, SIZE_MAX));
 	CHECK_INT(result.entries, 17);
-	sh("rm -r t");
+	CHECK_SHELL("rm -r t");
 	stop();
 }
 
@@ -210,7 +202,7 @@ TEST(the_reader_goes_away)
 	int ends[2];
 
 	start();
-	sh("head -c 1000000 /dev/zero >t");
+	CHECK_SHELL("head -c 1000000 /dev/zero >t");
 	CHECK_INT(pipe(ends), 0);
 	close(ends[0]);
 	CHECK(!transfer_send(ends[1], target, false, &result));
@@ -268,8 +260,9 @@ TEST(what_cannot_be_read)
 	if (geteuid() != 0)
 		SKIP("needs root");
 	start();
-	sh("chmod 755 .; mkdir -p t/secret t/open; echo x >t/f; echo x >t/g; echo x >t/secret/x;"
-	   "chmod 600 t/f; chmod 700 t/secret; echo x >t/open/x");
+	CHECK_SHELL("chmod 755 .; mkdir -p t/secret t/open; echo x >t/f; echo x >t/g; echo x "
+		    ">t/secret/x;"
+		    "chmod 600 t/f; chmod 700 t/secret; echo x >t/open/x");
 	for (int manifest = 0; manifest < 2; manifest++) {
 		send_as_nobody(manifest);
 		CHECK_INT(count(TREE_FAULT, manifest), 2);

@@ -34,14 +34,6 @@ static void stop(void)
 	CHECK(dir_remove(dir, &err));
 }
 
-static void sh(const char *script)
-{
-	if (system(script) == 0)
-		return;
-	printf("# failed: %s\n", script);
-	CHECK(!"a script");
-}
-
 static bool receive(const char *path, size_t step)
 {
 	struct bytes all = script_bytes(&s);
@@ -64,7 +56,7 @@ static void refused(const char *why)
 	if (!strstr(err.text, why))
 		printf("# %s\n", err.text);
 	CHECK(strstr(err.text, why));
-	sh("test -z \"$(ls -A | grep -v out)\" && test -z \"$(ls -A out 2>/dev/null)\"");
+	CHECK_SHELL("test -z \"$(ls -A | grep -v out)\" && test -z \"$(ls -A out 2>/dev/null)\"");
 }
 
 TEST(whole_or_not_at_all)
@@ -78,11 +70,12 @@ TEST(whole_or_not_at_all)
 	script_end(&s);
 	for (size_t step = 1; step < 300; step = step * 3 + 1) {
 		CHECK(receive("t", step));
-		sh("test $(cat t/d/f) = hello && test $(readlink t/d/l) = /etc/passwd && rm -r t");
+		CHECK_SHELL("test $(cat t/d/f) = hello && test $(readlink t/d/l) = /etc/passwd && "
+			    "rm -r t");
 	}
 	CHECK_INT(report.entries, 4);
 	CHECK_INT(report.bytes, 5);
-	sh("test -z \"$(ls -A)\"");
+	CHECK_SHELL("test -z \"$(ls -A)\"");
 	stop();
 }
 
@@ -107,7 +100,7 @@ TEST(the_deepest_is_removed_again)
 TEST(links_lead_nowhere)
 {
 	start();
-	sh("mkdir out");
+	CHECK_SHELL("mkdir out");
 	script_folder(&s, "");
 	script_link(&s, "out", "../out");
 	script_text(&s, "out/f", "x");
@@ -166,7 +159,7 @@ TEST(paths_that_lead_out)
 	static const char *const paths[] = { "../out/f", "/tmp/f", "d/../../out/f", "..", "." };
 
 	start();
-	sh("mkdir out");
+	CHECK_SHELL("mkdir out");
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		script_init(&s);
 		script_folder(&s, "");
@@ -216,14 +209,15 @@ TEST(nothing_that_could_harm)
 	script_add(&s, &m);
 	script_end(&s);
 	CHECK(receive("t", 7));
-	sh("test \"$(stat -c %a t/suid)\" = 755 && test \"$(stat -c %a t/folder)\" = 777 && "
-	   "test -p t/fifo && test \"$(ls t | wc -l)\" = 3");
+	CHECK_SHELL(
+		"test \"$(stat -c %a t/suid)\" = 755 && test \"$(stat -c %a t/folder)\" = 777 && "
+		"test -p t/fifo && test \"$(ls t | wc -l)\" = 3");
 	CHECK_INT(report.skipped, geteuid() == 0 ? 4 : 6);
 	script_init(&s);
 	m = script_entry(TREE_SOCKET, "");
 	script_add(&s, &m);
 	script_end(&s);
-	sh("rm -r t");
+	CHECK_SHELL("rm -r t");
 	refused("a device or a socket");
 	stop();
 }
@@ -259,7 +253,8 @@ TEST(modes_that_keep_us_out)
 	refused("without an end");
 	script_end(&s);
 	CHECK(receive("t", 100));
-	sh("test $(stat -c %a t) = 0; chmod 700 t; test $(stat -c %a t/d) = 0; chmod 700 t/d");
+	CHECK_SHELL(
+		"test $(stat -c %a t) = 0; chmod 700 t; test $(stat -c %a t/d) = 0; chmod 700 t/d");
 	stop();
 }
 
@@ -268,7 +263,7 @@ TEST(targets)
 	start();
 	script_text(&s, "", "x");
 	script_end(&s);
-	sh("echo 1 >file; mkdir folder; ln -s nowhere link");
+	CHECK_SHELL("echo 1 >file; mkdir folder; ln -s nowhere link");
 	CHECK(!receive("file", 100));
 	CHECK(!receive("folder/", 100));
 	CHECK(!receive("link", 100));
@@ -276,8 +271,8 @@ TEST(targets)
 	CHECK(!receive("none/x", 100));
 	CHECK(receive("folder/x", 100));
 	CHECK(receive("y//", 100));
-	sh("test $(cat file) = 1 && test $(cat folder/x) = x && test $(cat y) = x && "
-	   "test \"$(ls -A . folder | wc -l)\" = 8");
+	CHECK_SHELL("test $(cat file) = 1 && test $(cat folder/x) = x && test $(cat y) = x && "
+		    "test \"$(ls -A . folder | wc -l)\" = 8");
 	stop();
 }
 
@@ -289,9 +284,10 @@ TEST(sender_and_receiver)
 	struct bytes record;
 
 	start();
-	sh("mkdir -p h/a/b h/c; seq 20000 >h/a/b/n; : >h/z; ln -s a h/l; mkfifo h/p; "
-	   "truncate -s 1G h/holes; printf x | dd of=h/holes bs=1 seek=500000000 conv=notrunc "
-	   "status=none");
+	CHECK_SHELL(
+		"mkdir -p h/a/b h/c; seq 20000 >h/a/b/n; : >h/z; ln -s a h/l; mkfifo h/p; "
+		"truncate -s 1G h/holes; printf x | dd of=h/holes bs=1 seek=500000000 conv=notrunc "
+		"status=none");
 	source = tree_source_new("h", &err);
 	sink = tree_sink_new("t", &err);
 	CHECK(source && sink);
@@ -304,8 +300,9 @@ TEST(sender_and_receiver)
 	CHECK_INT(report.bytes, tree_source_bytes(source));
 	tree_source_free(source);
 	tree_sink_free(sink);
-	sh("rm h/holes; test $(stat -c %b t/holes) -lt 64; test $(stat -c %s t/holes) = 1073741824;"
-	   "rm t/holes; diff -r --no-dereference h t | { ! grep -v 'is a fifo'; }");
+	CHECK_SHELL("rm h/holes; test $(stat -c %b t/holes) -lt 64; test $(stat -c %s t/holes) = "
+		    "1073741824;"
+		    "rm t/holes; diff -r --no-dereference h t | { ! grep -v 'is a fifo'; }");
 	CHECK(!tree_source_new("nothing", &err));
 	CHECK_STR(err.text, "nothing: No such file or directory");
 	stop();
