@@ -19,8 +19,9 @@
 #define OPERATIONS_MAX	 16	     /* commands and transfers at one time */
 #define OPERATION_ID_MAX 0x3fffffffu /* a stream number is id * 4 + one of enum stream_part */
 
-/* Where programs are looked for when nobody says otherwise. */
-#define SEARCH_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* Where programs are looked for when nobody says otherwise, as a variable and as its value. */
+#define SEARCH_PATH_PAIR "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define SEARCH_PATH	 (&SEARCH_PATH_PAIR[sizeof("PATH=") - 1])
 
 #define ARGS_MAX    512	 /* strings in an argument vector */
 #define ENV_MAX	    128	 /* strings in an environment */

@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 
 static const char *const defaults[] = {
-	"PATH=" SEARCH_PATH,
+	SEARCH_PATH_PAIR,
 	"LANG=C.UTF-8",
 	"TERM=dumb",
 	NULL,

@@ -9,7 +9,7 @@
 #define ANSWER_MS 15000 /* that the guest is late with the end of a command */
 
 /* In the pipe, in the agent and under way, of each of two outputs; and as much again. */
-#define LATE_BYTES (8 * STREAM_WINDOW)
+#define LATE_BYTES (8ull * STREAM_WINDOW)
 
 void patience_init(struct patience *p, uint32_t deadline_ms, int64_t now)
 {

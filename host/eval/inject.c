@@ -18,7 +18,7 @@
 static bool run(struct session *s, const char *const *argv, const struct buf *input, int64_t ms,
 	struct buf *out, struct err *err)
 {
-	static const char *const env[] = { "PATH=" SEARCH_PATH, "HOME=/root", "USER=root",
+	static const char *const env[] = { SEARCH_PATH_PAIR, "HOME=/root", "USER=root",
 		"LOGNAME=root", "LANG=C.UTF-8", "SYSTEMD_PAGER=cat",
 		"DEBIAN_FRONTEND=noninteractive", "FILES=/run/setup", NULL };
 	CLEAN(capture) struct capture capture = { .keep = OUTPUT, .fd = -1 };

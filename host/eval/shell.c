@@ -17,7 +17,7 @@
 #define MEMORY_KEEP (1 << 20) /* of the begin of an output, and of its end */
 
 const char *const shell_env[] = {
-	"PATH=" SEARCH_PATH,
+	SEARCH_PATH_PAIR,
 	"HOME=/root",
 	"USER=root",
 	"LOGNAME=root",

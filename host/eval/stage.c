@@ -17,8 +17,7 @@
 #define TOOLBOX_MAX (8 << 20)
 
 /* Runs a command of the machine itself: in its root, with its PATH. */
-static const char machine_script[] = "#!/checks/bin/busybox sh\n"
-				     "PATH=" SEARCH_PATH "\n"
+static const char machine_script[] = "#!/checks/bin/busybox sh\n" SEARCH_PATH_PAIR "\n"
 				     "export PATH LANG=C.UTF-8 SYSTEMD_PAGER=cat\n"
 				     "unset CHECKS MACHINE\n"
 				     "exec /checks/bin/busybox nsenter -t 1 -m -- \"$@\"\n";

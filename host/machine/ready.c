@@ -79,7 +79,7 @@ static size_t take_answer(void *self, enum stream_part part, const uint8_t *untr
 	return len;
 }
 
-const char *const machine_env[] = { "PATH=" SEARCH_PATH, "LANG=C.UTF-8", NULL };
+const char *const machine_env[] = { SEARCH_PATH_PAIR, "LANG=C.UTF-8", NULL };
 
 enum readiness { READY, NOT_YET, READY_FAILED };
 
