@@ -40,9 +40,10 @@ static void send_bulk(struct session *s, uint8_t *data, size_t len, bool eof)
 {
 	size_t cut = hello_split(data, len);
 
-	s->tail_at = cut;
+	s->tail_at = cut + FRAME_OVERHEAD - FRAME_HEADER;
 	s->tail_len = len - cut;
 	s->tail_eof = eof;
+	memmove(data + s->tail_at, data + cut, s->tail_len);
 	outbox_bulk(&s->out, &(struct frame){ .type = MSG_DATA,
 				     .flags = eof && !s->tail_len ? FRAME_EOF : 0,
 				     .stream = s->bulk_stream,

@@ -18,6 +18,15 @@ void frame_put_header(uint8_t out[FRAME_HEADER], const struct frame *f)
 	put_u32(&w, crc32_of(out, FRAME_HEADER - 4));
 }
 
+size_t frame_put(uint8_t *out, const struct frame *f)
+{
+	frame_put_header(out, f);
+	if (f->body.data && f->body.len)
+		memmove(out + FRAME_HEADER, f->body.data, f->body.len);
+	out[FRAME_HEADER + f->body.len] = FRAME_END;
+	return FRAME_OVERHEAD + f->body.len;
+}
+
 static bool get_header(const uint8_t *at, struct frame *ret_frame)
 {
 	struct reader r = { at, at + FRAME_HEADER, false };
@@ -111,7 +120,7 @@ bool inbox_next(struct inbox *in, struct frame *ret_frame)
 			skip_to(in, in->at + 1);
 			continue;
 		}
-		end = in->at + FRAME_HEADER + f.body.len;
+		end = in->at + FRAME_OVERHEAD + f.body.len;
 		hello = hello_ahead(in);
 		if (hello < in->len && hello < end) {
 			skip_to(in, hello);
@@ -119,6 +128,10 @@ bool inbox_next(struct inbox *in, struct frame *ret_frame)
 		}
 		if (in->len < end)
 			return false;
+		if (in->buf[end - 1] != FRAME_END) {
+			skip_to(in, in->at + 1);
+			continue;
+		}
 		in->at = end;
 		*ret_frame = f;
 		return true;

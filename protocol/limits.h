@@ -8,11 +8,12 @@
 #define PROTOCOL_GENERATION 2
 #define PORT_NAME	    "channel.0" /* the virtio-serial port */
 
-#define FRAME_HEADER  24    /* bytes before each payload */
-#define PAYLOAD_MAX   65536 /* bytes of payload in one frame, at most */
-#define FRAME_MAX     (FRAME_HEADER + PAYLOAD_MAX)
-#define BULK_CHUNK    (32768 - FRAME_HEADER) /* a port takes 32 KiB in one write */
-#define CONTROL_QUEUE 65536 /* bytes of control frames that may wait for the port */
+#define FRAME_HEADER   24		  /* bytes before each payload */
+#define FRAME_OVERHEAD (FRAME_HEADER + 1) /* and the end byte behind it */
+#define PAYLOAD_MAX    65536		  /* bytes of payload in one frame, at most */
+#define FRAME_MAX      (PAYLOAD_MAX + FRAME_OVERHEAD)
+#define BULK_CHUNK     (32768 - FRAME_OVERHEAD) /* a port takes 32 KiB in one write */
+#define CONTROL_QUEUE  65536 /* bytes of control frames that may wait for the port */
 
 #define STREAM_WINDOW 262144 /* bytes that may be under way on one stream, one way */
 

@@ -4,7 +4,7 @@
 
 #include "messages.h"
 
-#define ROOM_PER_FRAME (FRAME_HEADER + 512)
+#define ROOM_PER_FRAME (FRAME_OVERHEAD + 512)
 
 bool outbox_control_room(const struct outbox *out, size_t frames)
 {
@@ -16,7 +16,7 @@ bool outbox_control(struct outbox *out, const struct frame *f)
 {
 	size_t waiting = out->control_len - out->control_at;
 
-	if (waiting + FRAME_HEADER + f->body.len > sizeof(out->control) ||
+	if (waiting + FRAME_OVERHEAD + f->body.len > sizeof(out->control) ||
 		hello_split(f->body.data, f->body.len) != f->body.len)
 		return false;
 	if (out->control_at) {
@@ -24,10 +24,7 @@ bool outbox_control(struct outbox *out, const struct frame *f)
 		out->control_at = 0;
 		out->control_len = waiting;
 	}
-	frame_put_header(out->control + out->control_len, f);
-	if (f->body.len)
-		memcpy(out->control + out->control_len + FRAME_HEADER, f->body.data, f->body.len);
-	out->control_len += FRAME_HEADER + f->body.len;
+	out->control_len += frame_put(out->control + out->control_len, f);
 	return true;
 }
 
@@ -38,9 +35,8 @@ uint8_t *outbox_bulk_space(struct outbox *out)
 
 void outbox_bulk(struct outbox *out, const struct frame *f)
 {
-	frame_put_header(out->bulk, f);
 	out->bulk_at = 0;
-	out->bulk_len = FRAME_HEADER + f->body.len;
+	out->bulk_len = frame_put(out->bulk, f);
 }
 
 static bool bulk_begun(const struct outbox *out)

@@ -27,7 +27,7 @@ bool outbox_control_room(const struct outbox *out, size_t frames);
 
 /* Where the payload of the next bulk frame goes (PAYLOAD_MAX bytes); NULL while one waits. */
 uint8_t *outbox_bulk_space(struct outbox *out);
-/* The payload is in place; f->body.len says how long it is, f->body.data is not read. */
+/* The payload is in place, at f->body. */
 void outbox_bulk(struct outbox *out, const struct frame *f);
 
 /* The bytes to write next; empty when there is nothing. Borrowed until outbox_wrote. */

@@ -23,7 +23,7 @@
 #include "session.h"
 
 /* The body of an opener (EXEC, PUT, GET): it must fit into the empty queue of control frames. */
-#define OPENER_MAX (CONTROL_QUEUE - FRAME_HEADER)
+#define OPENER_MAX (CONTROL_QUEUE - FRAME_OVERHEAD)
 
 /* Input that waits for one operation with stream_input, at most. */
 #define INPUT_BUFFER 65536

@@ -274,10 +274,12 @@ static bool take(struct channel *c, struct waiting *f, uint32_t *ret_tag, size_t
 		f->type = get_u16(&r);
 		f->flags = get_u16(&r);
 		f->stream = get_u32(&r);
-		end = HEADER + (size_t)get_u32(&r);
+		end = HEADER + (size_t)get_u32(&r) + 1;
 		*ret_tag = get_u32(&r);
-		if (!sound || end > HEADER + BODY_MAX ||
-			get_u32(&r) != crc32_of(c->buf, HEADER - 4)) {
+		sound = sound && end <= HEADER + BODY_MAX + 1 &&
+			get_u32(&r) == crc32_of(c->buf, HEADER - 4) &&
+			(c->len < end || c->buf[end - 1] == END);
+		if (!sound) {
 			skip(c, 1);
 			c->skipped++;
 			continue;
@@ -288,7 +290,7 @@ static bool take(struct channel *c, struct waiting *f, uint32_t *ret_tag, size_t
 			skip(c, (size_t)(hello - c->buf));
 			continue;
 		}
-		f->body = bytes_of(c->buf + HEADER, end - HEADER);
+		f->body = bytes_of(c->buf + HEADER, end - HEADER - 1);
 		*ret_size = end;
 		return c->len >= end;
 	}

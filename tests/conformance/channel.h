@@ -17,6 +17,7 @@
 #include "wire.h"
 
 #define HEADER	    24
+#define END	    0x65 /* the byte behind each payload */
 #define BODY_MAX    65536
 #define WINDOW	    262144
 #define STREAMS	    64
@@ -51,7 +52,7 @@ struct channel {
 	struct waiting wait[WAITING_MAX];
 	uint64_t skipped; /* bytes of no frame since the last whole one */
 	size_t len;
-	uint8_t buf[2 * (HEADER + BODY_MAX)];
+	uint8_t buf[2 * (HEADER + BODY_MAX + 1)];
 };
 
 /* Starts the agent with the channel as descriptor 3. */

@@ -96,11 +96,12 @@ static bool build(struct play *p, const char *at, struct named *f, uint8_t *out,
 		return err_set(p->err, ERR_INPUT, "a payload of %zu bytes", p->text.len);
 	channel_header(&p->channel, out, f->type, f->flags, f->stream, p->text.len);
 	memcpy(out + HEADER, p->text.byte, p->text.len);
-	*ret_len = HEADER + p->text.len;
+	out[HEADER + p->text.len] = END;
+	*ret_len = HEADER + p->text.len + 1;
 	return true;
 }
 
-static uint8_t frame[HEADER + BODY_MAX];
+static uint8_t frame[HEADER + BODY_MAX + 1];
 
 bool do_send(struct play *p, const char *at)
 {
@@ -109,7 +110,7 @@ bool do_send(struct play *p, const char *at)
 
 	if (!build(p, at, &f, frame, &len) || !channel_write(&p->channel, frame, len, p->err))
 		return false;
-	channel_sent(&p->channel, f.type, f.stream, bytes_of(frame + HEADER, len - HEADER));
+	channel_sent(&p->channel, f.type, f.stream, bytes_of(frame + HEADER, len - HEADER - 1));
 	return true;
 }
 

@@ -215,6 +215,7 @@ static void say_frame(unsigned type, uint32_t stream, unsigned flags, struct byt
 	count(type, stream, body);
 	say(header, sizeof(header));
 	say(body.data, body.len);
+	say((const uint8_t[]){ FRAME_END }, 1);
 }
 
 #define SAY(CODE, codec, stream, ...)                                                              \
@@ -371,11 +372,11 @@ static void do_any(struct reader *r)
 
 static void do_torn(struct reader *r)
 {
-	uint8_t frame[FRAME_HEADER + 8] = { 0 };
+	uint8_t frame[FRAME_OVERHEAD + 8] = { 0 };
 
-	frame_put_header(frame,
+	(void)frame_put(frame,
 		&(struct frame){
-			.type = MSG_PING, .tag = session_tag(host.nonce), .body = { frame, 8 } });
+			.type = MSG_PING, .tag = session_tag(host.nonce), .body = { NULL, 8 } });
 	say(frame, get_u8(r) % sizeof(frame));
 	say_hello(false, HELLO_HELD);
 }

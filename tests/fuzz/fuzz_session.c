@@ -120,16 +120,13 @@ static void say(const void *data, size_t len)
 static void say_frame(
 	unsigned type, uint32_t stream, unsigned flags, uint32_t tag, struct bytes body)
 {
-	uint8_t frame[FRAME_HEADER + 512];
+	uint8_t frame[FRAME_OVERHEAD + 512];
 
-	frame_put_header(frame, &(struct frame){ .type = (uint16_t)type,
-					.flags = (uint16_t)flags,
-					.stream = stream,
-					.tag = tag,
-					.body = body });
-	if (body.len)
-		memcpy(frame + FRAME_HEADER, body.data, body.len);
-	say(frame, FRAME_HEADER + body.len);
+	say(frame, frame_put(frame, &(struct frame){ .type = (uint16_t)type,
+					    .flags = (uint16_t)flags,
+					    .stream = stream,
+					    .tag = tag,
+					    .body = body }));
 }
 
 static void say_hello(bool asked, unsigned flags)
@@ -172,16 +169,15 @@ static void say_any(struct reader *r)
 static void say_much(struct reader *r)
 {
 	unsigned where = get_u8(r), n = get_u8(r);
-	static const uint8_t zeros[32768];
-	uint8_t header[FRAME_HEADER];
-
-	frame_put_header(header, &(struct frame){ .type = MSG_DATA,
+	static uint8_t frame[FRAME_OVERHEAD + 32768];
+	const size_t size =
+		frame_put(frame, &(struct frame){ .type = MSG_DATA,
 					 .stream = stream_of(where >> 2 & 15, where & 1 ? 1 : 2),
 					 .tag = session_tag(hello.nonce),
-					 .body = { zeros, sizeof(zeros) } });
+					 .body = { NULL, 32768 } });
+
 	for (unsigned i = 0; i < n % 12; i++) {
-		say(header, sizeof(header));
-		say(zeros, sizeof(zeros));
+		say(frame, size);
 		turn();
 	}
 }

@@ -91,6 +91,7 @@ void peer_send_flags(
 	frame_put_header(header, &f);
 	peer_write(p, header, sizeof(header));
 	peer_write(p, body.data, body.len);
+	peer_write(p, (const uint8_t[]){ FRAME_END }, 1);
 }
 
 void peer_send(struct peer *p, unsigned type, uint32_t stream, struct bytes body)

@@ -52,14 +52,14 @@ TEST(held_for_the_same_epoch_alone)
 /* A host that goes on, and an agent without memory whose first answer may have been lost. */
 TEST(an_answer_that_nobody_read_proves_nothing)
 {
-	uint8_t hello[FRAME_HEADER + HELLO_BODY];
+	uint8_t hello[FRAME_OVERHEAD + HELLO_BODY];
 	struct msg_hello m = {
 		.generation = PROTOCOL_GENERATION, .nonce = { 1 }, .flags = HELLO_HELD
 	};
 	struct writer w = writer_of(hello + FRAME_HEADER, HELLO_BODY);
 
 	put_hello(&w, &m);
-	frame_put_header(
+	(void)frame_put(
 		hello, &(struct frame){ .type = MSG_HELLO, .body = bytes_of(NULL, HELLO_BODY) });
 	peer_start(&p);
 	peer_write(&p, hello, sizeof(hello));
@@ -220,13 +220,11 @@ TEST(input_credit_is_told_anew)
 static size_t frame_bytes(
 	uint8_t *out, unsigned type, uint32_t stream, unsigned flags, struct bytes body)
 {
-	frame_put_header(out, &(struct frame){ .type = (uint16_t)type,
+	return frame_put(out, &(struct frame){ .type = (uint16_t)type,
 				      .flags = (uint16_t)flags,
 				      .stream = stream,
 				      .tag = p.tag,
 				      .body = body });
-	memcpy(out + FRAME_HEADER, body.data, body.len);
-	return FRAME_HEADER + body.len;
 }
 
 static struct bytes exec_body(const char *script)
@@ -248,7 +246,7 @@ static struct bytes exec_body(const char *script)
 TEST_WITHIN(exec_torn_at_every_byte, 60)
 {
 	const struct bytes body = exec_body("printf x >&7");
-	const size_t whole = FRAME_HEADER + body.len;
+	const size_t whole = FRAME_OVERHEAD + body.len;
 	char path[] = "/tmp/pair-XXXXXX", script[128];
 	int fd = mkstemp(path);
 	uint32_t id = 0;
@@ -287,7 +285,7 @@ TEST_WITHIN(data_torn_at_every_byte, 60)
 
 	peer_open(&p);
 	peer_shell(&p, 1, EXEC_STDIN, "exec wc -c");
-	for (size_t cut = 0; cut <= FRAME_HEADER + sizeof(text); cut++) {
+	for (size_t cut = 0; cut <= FRAME_OVERHEAD + sizeof(text); cut++) {
 		uint8_t bytes[256];
 		size_t len = frame_bytes(
 			bytes, MSG_DATA, stream_of(1, PART_STDIN), 0, bytes_of(text, sizeof(text)));
@@ -310,12 +308,12 @@ TEST_WITHIN(data_torn_at_every_byte, 60)
 
 TEST_WITHIN(hello_torn_at_every_byte_keeps_commands, 60)
 {
-	uint8_t hello[FRAME_HEADER + HELLO_BODY];
+	uint8_t hello[FRAME_OVERHEAD + HELLO_BODY];
 	struct msg_hello m = { .generation = PROTOCOL_GENERATION, .nonce = { 1 }, .epoch = { 1 } };
 	struct writer w = writer_of(hello + FRAME_HEADER, HELLO_BODY);
 
 	put_hello(&w, &m);
-	frame_put_header(
+	(void)frame_put(
 		hello, &(struct frame){ .type = MSG_HELLO, .body = bytes_of(NULL, HELLO_BODY) });
 	peer_open(&p);
 	peer_shell(&p, 1, EXEC_STDIN, "exec cat");

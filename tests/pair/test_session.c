@@ -63,13 +63,13 @@ TEST(hello_inside_a_torn_frame)
 
 TEST(hello_torn_itself)
 {
-	uint8_t hello[FRAME_HEADER + HELLO_BODY];
+	uint8_t hello[FRAME_OVERHEAD + HELLO_BODY];
 	struct msg_hello m = { .generation = 1, .nonce = { 1 } };
 	struct writer w = writer_of(hello + FRAME_HEADER, HELLO_BODY);
 	const struct frame f = { .type = MSG_HELLO, .body = bytes_of(NULL, HELLO_BODY) };
 
 	put_hello(&w, &m);
-	frame_put_header(hello, &f);
+	(void)frame_put(hello, &f);
 	peer_open(&p);
 	for (size_t cut = 0; cut < sizeof(hello); cut++) {
 		peer_write(&p, hello, cut);
@@ -93,13 +93,12 @@ TEST(garbage_is_skipped)
 
 TEST(bytes_one_by_one)
 {
-	uint8_t frame[FRAME_HEADER + 8], body[8];
+	uint8_t frame[FRAME_OVERHEAD + 8], body[8];
 	struct frame f = { .type = MSG_PING, .body = ping(body) };
 
 	peer_open(&p);
 	f.tag = p.tag;
-	frame_put_header(frame, &f);
-	memcpy(frame + FRAME_HEADER, body, 8);
+	(void)frame_put(frame, &f);
 	for (size_t i = 0; i < sizeof(frame); i++)
 		peer_write(&p, frame + i, 1);
 	peer_expect(&p, MSG_PONG, 0);
@@ -338,23 +337,20 @@ TEST(each_message_while_frozen)
 	for (unsigned type = 2; message_known(type); type++) {
 		struct bytes prepare = body_of(MSG_PREPARE), body;
 		uint8_t both[512];
-		size_t len = 0;
+		size_t len;
 
 		/* HEAL has to wait for PREPARED, and the last two end the agent. */
 		if (type == MSG_HEAL || type == MSG_POWEROFF || type == MSG_REBOOT)
 			continue;
 		peer_hello(&p);
-		frame_put_header(both,
+		len = frame_put(both,
 			&(struct frame){ .type = MSG_PREPARE, .tag = p.tag, .body = prepare });
-		memcpy(both + FRAME_HEADER, prepare.data, prepare.len);
-		len = FRAME_HEADER + prepare.len;
 		body = body_of(type);
-		frame_put_header(both + len, &(struct frame){ .type = (uint16_t)type,
+		len += frame_put(both + len, &(struct frame){ .type = (uint16_t)type,
 						     .stream = place_of(type),
 						     .tag = p.tag,
 						     .body = body });
-		memcpy(both + len + FRAME_HEADER, body.data, body.len);
-		peer_write(&p, both, len + FRAME_HEADER + body.len);
+		peer_write(&p, both, len);
 		CHECK_INT(session_ended(), !message_legal(type, FROM_HOST, FROZEN));
 	}
 	peer_stop(&p);

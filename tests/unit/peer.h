@@ -85,6 +85,7 @@ static inline void peer_say_as(struct peer *p, uint32_t tag, unsigned type, uint
 					 .body = bytes_of(body, len) });
 	peer_write(p, header, sizeof(header));
 	peer_write(p, body, len);
+	peer_write(p, (const uint8_t[]){ FRAME_END }, 1);
 }
 
 static inline void peer_say(struct peer *p, unsigned type, uint32_t stream, struct bytes body)

@@ -15,10 +15,7 @@ static size_t add_frame(uint8_t *at, uint16_t type, uint32_t tag, const void *bo
 	struct frame f = { .type = type, .tag = tag, .stream = tag ? 7 : 0 };
 
 	f.body = bytes_of(body, len);
-	frame_put_header(at, &f);
-	if (len)
-		memcpy(at + FRAME_HEADER, body, len);
-	return FRAME_HEADER + len;
+	return frame_put(at, &f);
 }
 
 static size_t add_hello(uint8_t *at, uint8_t nonce)
@@ -140,6 +137,33 @@ TEST(a_hello_is_found_after_a_frame_torn_at_any_byte)
 	}
 }
 
+/* Its missing bytes are the first ones of a HELLO that was torn itself, or has not come whole yet.
+ */
+TEST(a_torn_frame_is_never_made_whole_by_half_a_hello)
+{
+	static const uint8_t body[30];
+	uint8_t torn[100], hello[200];
+	size_t hello_len = add_hello(hello, 42);
+
+	CHECK(!memchr(hello, FRAME_END, FRAME_HEADER));
+	for (size_t len = 0; len <= sizeof(body); len++) {
+		size_t torn_len = add_frame(torn, MSG_DATA, 9, body, len);
+
+		for (size_t cut = FRAME_HEADER; cut < torn_len; cut++)
+			for (size_t part = 0; part < FRAME_HEADER; part++) {
+				static struct inbox in;
+				struct frame f;
+
+				inbox_clear(&in);
+				feed(&in, torn, cut);
+				feed(&in, hello, part);
+				CHECK(!inbox_next(&in, &f));
+				feed(&in, hello, hello_len);
+				expect_hello(&in, 42);
+			}
+	}
+}
+
 TEST(a_hello_is_found_inside_a_payload_fed_in_any_pieces)
 {
 	static uint8_t wire[FRAME_MAX + 400];
@@ -249,7 +273,7 @@ TEST(the_control_queue_is_bounded)
 
 	while (outbox_control(&out, &f))
 		n++;
-	CHECK_INT(n, CONTROL_QUEUE / (FRAME_HEADER + 8));
+	CHECK_INT(n, CONTROL_QUEUE / (FRAME_OVERHEAD + 8));
 	CHECK(!outbox_control_room(&out, 1));
 	outbox_clear(&out);
 	CHECK(outbox_control_room(&out, 8));

@@ -108,12 +108,12 @@ TEST(greets_again_with_a_fresh_nonce)
 
 TEST(a_torn_hello_is_no_fault)
 {
-	uint8_t frame[FRAME_HEADER + HELLO_BODY];
+	uint8_t frame[FRAME_OVERHEAD + HELLO_BODY];
 	struct writer w = writer_of(frame + FRAME_HEADER, HELLO_BODY);
 
 	peer_init(&p);
 	expect_hello(&p);
-	frame_put_header(frame, &(struct frame){ .type = MSG_HELLO, .body = { NULL, HELLO_BODY } });
+	(void)frame_put(frame, &(struct frame){ .type = MSG_HELLO, .body = { NULL, HELLO_BODY } });
 	put_hello(&w, &p.asked);
 	peer_write(&p, frame, 60);
 	peer_write(&p, frame, sizeof(frame));

@@ -202,7 +202,7 @@ TEST(a_hello_is_found_in_half_a_frame_at_every_byte)
 /* Cut at every byte itself, it is found whole the next time. */
 TEST(a_torn_hello_hides_no_whole_one)
 {
-	uint8_t frame[FRAME_HEADER + HELLO_BODY];
+	uint8_t frame[FRAME_OVERHEAD + HELLO_BODY];
 	struct msg_hello m;
 
 	for (size_t cut = 0; cut < sizeof(frame); cut++) {
@@ -212,7 +212,7 @@ TEST(a_torn_hello_hides_no_whole_one)
 		expect_hello(&p);
 		m = p.asked;
 		put_hello(&w, &m);
-		frame_put_header(
+		(void)frame_put(
 			frame, &(struct frame){ .type = MSG_HELLO, .body = { NULL, HELLO_BODY } });
 		peer_write(&p, frame, cut);
 		peer_write(&p, frame, sizeof(frame));

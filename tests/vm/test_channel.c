@@ -212,11 +212,10 @@ static void write_frame(int fd, enum message type, uint32_t tag, struct bytes bo
 		.tag = tag,
 		.body = body,
 	};
-	uint8_t header[FRAME_HEADER];
+	static uint8_t frame[FRAME_MAX];
+	const size_t size = frame_put(frame, &f);
 
-	frame_put_header(header, &f);
-	CHECK_INT(send(fd, header, sizeof(header), MSG_NOSIGNAL), sizeof(header));
-	CHECK_INT(send(fd, body.data, body.len, MSG_NOSIGNAL), (long long)body.len);
+	CHECK_INT(send(fd, frame, size, MSG_NOSIGNAL), (long long)size);
 }
 
 /* One that connects while another is served, asks for a command, and is gone before it is heard. */
