@@ -37,6 +37,7 @@ static struct agent {
 	struct freeze freeze;
 	struct ending ending;
 	int signals, ready;
+	bool heard;    /* the port may have something */
 	bool attached; /* there is a session: nonce and epoch are of the host */
 	bool known;    /* the host knows from us what we know of this epoch */
 	uint8_t nonce[16], epoch[16], boot_id[16];
@@ -218,8 +219,10 @@ static void receive(void)
 		inbox_wipe(&agent.in);
 		agent.ops.received = false;
 	}
-	if (!session_room(&agent.session))
+	/* While no host is there the port is not polled. */
+	if (!session_room(&agent.session) || !(agent.heard || agent.port.hung))
 		return;
+	agent.heard = false;
 	do {
 		space = inbox_space(&agent.in, &size);
 		n = port_read(&agent.port, space, size);
@@ -232,7 +235,8 @@ static void receive(void)
 
 static void on_port(void *self)
 {
-	(void)self; /* every turn reads and writes */
+	(void)self;
+	agent.heard = true; /* every turn writes */
 }
 
 static void on_ready(void *self)

@@ -84,9 +84,12 @@ void session_flush(struct session *s, struct port *port)
 	size_t n;
 
 	do {
+		/* A lone answer that goes out was in nobody's way. */
+		const bool in_the_way = !session_quiet(s) || !session_room(s);
+
 		n = port_write(port, outbox_peek(&s->out));
 		outbox_wrote(&s->out, n);
-		s->moved = s->moved || n;
+		s->moved = s->moved || (n && in_the_way);
 		/* The slot may be free now: the tail goes next. */
 		if (s->tail_len)
 			(void)session_bulk_space(s);

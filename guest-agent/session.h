@@ -13,7 +13,7 @@ struct session {
 	uint32_t bulk_stream;	  /* whose bytes are in the bulk slot */
 	size_t tail_at, tail_len; /* the part of them that needs a frame of its own */
 	bool tail_eof;
-	bool moved; /* bytes went out since the owner last set it to false */
+	bool moved; /* room appeared for others since the owner last set it to false */
 	struct outbox out;
 };
 

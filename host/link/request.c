@@ -65,6 +65,7 @@ static bool send_and_wait(struct session *s, struct wait *w, uint16_t type, stru
 	/* The guest goes on with its streams as soon as it reads this, before it answers. */
 	if (w->request == REQUEST_HEAL)
 		s->phase = OPEN;
+	session_flush(s);
 	return loop_until(s->loop, has_answer, w, deadline, err) && check_lost(w, err);
 }
 

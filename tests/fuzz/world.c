@@ -369,9 +369,9 @@ void port_wants(
 {
 	(void)port;
 	(void)loop;
-	(void)events;
-	(void)ready;
-	(void)self;
+	/* There may be something. */
+	if (events)
+		ready(self);
 }
 
 size_t port_read(struct port *port, uint8_t *space, size_t size)
