@@ -200,10 +200,10 @@ void operations_wants(struct operations *ops, const struct session *s, struct lo
 			operation_wants(&ops->all[i], s, loop);
 }
 
-/* One chunk of each output that has one; then what the host says is heard first. */
+/* Two chunks of each output that has them, in turns; then what the host says is heard first. */
 static void pump_all(struct operations *ops, struct session *s, struct port *port)
 {
-	for (size_t i = 0; i < OUTPUTS; i++) {
+	for (size_t i = 0; i < 2 * OUTPUTS; i++) {
 		size_t n = (ops->turn + i) % OUTPUTS;
 		struct operation *o = &ops->all[n / 2];
 		enum stream_part part = n % 2 ? PART_STDERR : PART_STDOUT;

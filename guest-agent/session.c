@@ -43,7 +43,8 @@ static void send_bulk(struct session *s, uint8_t *data, size_t len, bool eof)
 	s->tail_at = cut + FRAME_OVERHEAD - FRAME_HEADER;
 	s->tail_len = len - cut;
 	s->tail_eof = eof;
-	memmove(data + s->tail_at, data + cut, s->tail_len);
+	if (s->tail_len)
+		memmove(data + s->tail_at, data + cut, s->tail_len);
 	outbox_bulk(&s->out, &(struct frame){ .type = MSG_DATA,
 				     .flags = eof && !s->tail_len ? FRAME_EOF : 0,
 				     .stream = s->bulk_stream,

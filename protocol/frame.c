@@ -21,8 +21,9 @@ void frame_put_header(uint8_t out[FRAME_HEADER], const struct frame *f)
 size_t frame_put(uint8_t *out, const struct frame *f)
 {
 	frame_put_header(out, f);
-	if (f->body.data && f->body.len)
-		memmove(out + FRAME_HEADER, f->body.data, f->body.len);
+	/* Some libraries copy even what is in its place. */
+	if (f->body.data && f->body.len && f->body.data != out + FRAME_HEADER)
+		memcpy(out + FRAME_HEADER, f->body.data, f->body.len);
 	out[FRAME_HEADER + f->body.len] = FRAME_END;
 	return FRAME_OVERHEAD + f->body.len;
 }
