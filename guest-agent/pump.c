@@ -13,6 +13,16 @@ static void paid(struct input *in, size_t n)
 	in->grant += credit_consumed(&in->credit, n);
 }
 
+/* Writes what the child takes now; closes an input that nobody reads any more. */
+static size_t write_some(struct input *in, const uint8_t *data, size_t len)
+{
+	ssize_t wrote = write(in->fd, data, len);
+
+	if (wrote < 0 && errno != EAGAIN && errno != EINTR)
+		input_close(in);
+	return wrote < 0 ? 0 : (size_t)wrote;
+}
+
 bool input_take(struct input *in, struct bytes data, bool eof)
 {
 	/* What was not announced yet was not granted. */
@@ -21,6 +31,13 @@ bool input_take(struct input *in, struct bytes data, bool eof)
 		return false;
 	in->eof = in->eof || eof;
 	in->came += data.len;
+	/* Most goes past the ring. */
+	if (in->fd >= 0 && !in->len && data.len) {
+		size_t n = write_some(in, data.data, data.len);
+
+		paid(in, n);
+		data = bytes_of(data.data + n, data.len - n);
+	}
 	if (in->fd < 0 && !in->awaited) {
 		paid(in, data.len);
 		return true;
@@ -65,15 +82,11 @@ void input_pump(struct input *in)
 {
 	while (in->fd >= 0 && in->len) {
 		size_t n = STREAM_WINDOW - in->at;
-		ssize_t wrote;
+		size_t wrote = write_some(in, in->ring + in->at, n < in->len ? n : in->len);
 
-		wrote = write(in->fd, in->ring + in->at, n < in->len ? n : in->len);
-		if (wrote < 0) {
-			if (errno != EAGAIN && errno != EINTR)
-				input_close(in);
+		if (!wrote)
 			return;
-		}
-		consumed(in, (size_t)wrote);
+		consumed(in, wrote);
 	}
 	/* An empty ring begins at its beginning: short inputs touch few pages. */
 	if (!in->len)
