@@ -79,6 +79,7 @@ CONFORM    := $(OBJ)/tests/conformance/conform
 CONFORM_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard tests/conformance/*.c))
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
 VM_HELP    := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/vm/test_*.c),$(wildcard tests/vm/*.c)))
+CLI_TESTS  := $(sort $(wildcard tests/cli/*.sh))
 VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
@@ -211,7 +212,8 @@ demo: deps
 # Tests without a VM.
 check-fast: deps
 	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM)
-	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
+		$(CLI_TESTS)
 
 # Any agent, which is started as `AGENT --fd 3`.
 conformance: AGENT ?= $(BUILD)/postern-agent
@@ -221,7 +223,7 @@ conformance: $(CONFORM) $(BUILD)/postern-agent
 check: deps
 	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
-		$(VM_TESTS)
+		$(CLI_TESTS) $(VM_TESTS)
 
 # The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
 ROUNDS ?= 10
