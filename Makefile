@@ -209,6 +209,13 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory all images
 	$(Q)scenarios/demo $(OBJ)/postern "$(MODEL)" $(SCENARIOS)
 
+# All that postern needs where it runs; images come from `make images`, and the agent is in them.
+PREFIX ?= /usr/local
+.PHONY: install
+install: $(OBJ)/postern
+	$(Q)install -D -m 755 $(OBJ)/postern "$(DESTDIR)$(PREFIX)/bin/postern"
+	$(Q)install -D -m 644 docs/postern.1 "$(DESTDIR)$(PREFIX)/share/man/man1/postern.1"
+
 # Tests without a VM.
 check-fast: deps
 	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM)
@@ -262,6 +269,7 @@ help:
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
 	@echo 'make bench           postern beside a raw port, the QEMU guest agent and ssh; the budgets [QUICK=1]'
 	@echo 'make images          the VM images, if their recipe changed'
+	@echo 'make install         the program and its manual [PREFIX=/usr/local DESTDIR=]'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
 	@echo 'make fuzz TIME=60    decoders and both sides of a session, so many seconds each [TARGET=fuzz_agent]'
 
