@@ -79,6 +79,7 @@ CONFORM    := $(OBJ)/tests/conformance/conform
 CONFORM_OBJ := $(patsubst %.c,$(OBJ)/host/%.o,$(wildcard tests/conformance/*.c))
 VM_C_TESTS := $(patsubst tests/%.c,$(OBJ)/tests/%,$(wildcard tests/vm/test_*.c))
 VM_HELP    := $(patsubst %.c,$(OBJ)/host/%.o,$(filter-out $(wildcard tests/vm/test_*.c),$(wildcard tests/vm/*.c)))
+CLI_TESTS  := $(sort $(wildcard tests/cli/*.sh))
 VM_TESTS   := $(VM_C_TESTS) $(sort $(filter-out %/lib.sh,$(wildcard tests/vm/*.sh tests/e2e/*.sh)))
 
 $(OBJ)/host/tests/%.o: CPPFLAGS += $(TEST_CPP)
@@ -208,10 +209,18 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory all images
 	$(Q)scenarios/demo $(OBJ)/postern "$(MODEL)" $(SCENARIOS)
 
+# All that postern needs where it runs; images come from `make images`, and the agent is in them.
+PREFIX ?= /usr/local
+.PHONY: install
+install: $(OBJ)/postern
+	$(Q)install -D -m 755 $(OBJ)/postern "$(DESTDIR)$(PREFIX)/bin/postern"
+	$(Q)install -D -m 644 docs/postern.1 "$(DESTDIR)$(PREFIX)/share/man/man1/postern.1"
+
 # Tests without a VM.
 check-fast: deps
 	$(Q)$(MAKE) --no-print-directory all $(OBJ)/postern-agent $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM)
-	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh
+	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
+		$(CLI_TESTS)
 
 # Any agent, which is started as `AGENT --fd 3`.
 conformance: AGENT ?= $(BUILD)/postern-agent
@@ -221,7 +230,7 @@ conformance: $(CONFORM) $(BUILD)/postern-agent
 check: deps
 	$(Q)$(MAKE) --no-print-directory all images $(UNIT_TESTS) $(PAIR_TESTS) $(CONFORM) $(E2E_HELP) $(ON_PTY) $(VM_C_TESTS)
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
-		$(VM_TESTS)
+		$(CLI_TESTS) $(VM_TESTS)
 
 # The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
 ROUNDS ?= 10
@@ -260,6 +269,7 @@ help:
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
 	@echo 'make bench           postern beside a raw port, the QEMU guest agent and ssh; the budgets [QUICK=1]'
 	@echo 'make images          the VM images, if their recipe changed'
+	@echo 'make install         the program and its manual [PREFIX=/usr/local DESTDIR=]'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
 	@echo 'make fuzz TIME=60    decoders and both sides of a session, so many seconds each [TARGET=fuzz_agent]'
 

@@ -35,10 +35,10 @@ bool file_read(const char *path, size_t max, struct buf *out, struct err *err)
 	return n == 0 || err_errno(err, "%s", path);
 }
 
-bool file_write(const char *path, const void *data, size_t len, struct err *err)
+static bool write_as(const char *path, mode_t mode, const void *data, size_t len, struct err *err)
 {
 	CLEAN(str) char *beside = xasprintf("%s.new.%d", path, (int)getpid());
-	CLEAN(fd) int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	CLEAN(fd) int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return err_errno(err, "%s", path);
@@ -54,9 +54,24 @@ bool file_write(const char *path, const void *data, size_t len, struct err *err)
 	return true;
 }
 
+bool file_write(const char *path, const void *data, size_t len, struct err *err)
+{
+	return write_as(path, 0644, data, len, err);
+}
+
+bool file_write_private(const char *path, const void *data, size_t len, struct err *err)
+{
+	return write_as(path, 0600, data, len, err);
+}
+
 bool file_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
+}
+
+bool file_is_missing(const char *path)
+{
+	return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 bool dir_make(const char *path, struct err *err)
@@ -94,21 +109,25 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-char *dir_list(const char *dir, const char *file)
+bool dir_list(const char *dir, const char *file, char **ret_names, struct err *err)
 {
 	CLEAN(buf) struct buf names = { 0 };
 	struct dirent **entries = NULL;
 	int n = scandir(dir, &entries, is_visible, alphasort);
 
+	*ret_names = NULL;
+	if (n < 0)
+		return errno == ENOENT || err_errno(err, "%s", dir);
 	for (int i = 0; i < n; i++) {
 		CLEAN(str) char *path = xasprintf("%s/%s/%s", dir, entries[i]->d_name, file);
 
-		if (file_exists(path))
+		if (!file_is_missing(path))
 			buf_printf(&names, "%s%s", names.len ? ", " : "", entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
-	return names.len ? buf_take(&names) : NULL;
+	*ret_names = names.len ? buf_take(&names) : NULL;
+	return true;
 }
 
 static const char *nonempty_env(const char *name)

@@ -80,8 +80,8 @@ static bool check_accel(struct report *r, struct err *err)
 	loop_release(&loop);
 	if (!chosen)
 		return false;
-	add(r, "accelerator", accel == ACCEL_KVM ? FINE : BETTER, NULL, "%s: %s", accel_name(accel),
-		why);
+	add(r, "accelerator", accel == ACCEL_KVM ? FINE : BETTER, accel_remedy(why), "%s: %s",
+		accel_name(accel), why);
 	return true;
 }
 
@@ -152,7 +152,7 @@ static void check_image(struct report *r, const char *name, const char *use, enu
 	if (image_open(name, &image, &err))
 		add(r, what, FINE, NULL, "recipe %.12s, %d MiB of memory", image.recipe,
 			image.memory_mib);
-	else if (!file_exists(folder))
+	else if (file_is_missing(folder))
 		add(r, what, without, remedy, "%s is not there", folder);
 	else
 		add(r, what, without, remedy, "%s", err.text);
@@ -162,9 +162,12 @@ static void check_toolbox(struct report *r)
 {
 	CLEAN(str) char *path = image_toolbox();
 
-	if (!file_exists(path))
+	if (file_is_missing(path))
 		add(r, "toolbox", MISSING, "build it with `make images`: checks need it",
 			"%s is not there", path);
+	else if (access(path, R_OK) < 0)
+		add(r, "toolbox", MISSING, "let this user read it: checks need it", "%s: %s", path,
+			strerror(errno));
 	else
 		add(r, "toolbox", FINE, NULL, "%s", path);
 }
@@ -201,6 +204,8 @@ static int run(int argc, char **argv)
 	bool as_json = argc == 2 && !strcmp(argv[1], "--json");
 	struct err err;
 
+	if (usage_wants_help(argc, argv))
+		return usage_help(&cmd_doctor);
 	if (argc > 1 && !as_json)
 		return usage_error(&cmd_doctor, "%s is not understood", argv[1]);
 	check_program(&r, QEMU_PROGRAM, QEMU_PACKAGE);

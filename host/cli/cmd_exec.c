@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* postern exec: one command in a new machine that is gone afterwards. */
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "ending.h"
@@ -16,6 +18,7 @@ enum { OPTION_STDIN = LONG_OPTION, OPTION_TTY };
 struct exec {
 	struct foreground_spec spec;
 	struct environment env;
+	bool help;
 };
 
 static bool set_seconds(struct foreground_spec *spec, const char *text)
@@ -39,7 +42,7 @@ static const char *take_option(struct exec *e, int option, const char *value)
 	switch (option) {
 	case 'i':
 		spec->image_name = value;
-		return NULL;
+		return *value ? NULL : "want the name of an image";
 	case 't':
 		return set_seconds(spec, value) ? NULL : "want seconds, above 0 and up to 2000000";
 	case 'w':
@@ -65,20 +68,25 @@ static int parse(struct exec *e, int argc, char **argv)
 	static const struct option longs[] = {
 		{ "stdin", no_argument, NULL, OPTION_STDIN },
 		{ "tty", no_argument, NULL, OPTION_TTY },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	const char *wrong;
 	struct err err;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+:i:t:w:e:u:", longs, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:hi:t:w:e:u:", longs, NULL)) != -1) {
+		if (option == 'h') {
+			e->help = true;
+			return 0;
+		}
 		if (option == ':' || option == '?') {
 			option_refused(option, argv, &err);
 			return usage_error(&cmd_exec, "%s", err.text), EXIT_OURS;
 		}
 		wrong = take_option(e, option, optarg);
 		if (wrong)
-			return usage_error(&cmd_exec, "-%c %s: %s", option, optarg, wrong),
+			return usage_error(&cmd_exec, "-%c '%s': %s", option, optarg, wrong),
 			       EXIT_OURS;
 	}
 	if (optind == argc)
@@ -97,7 +105,14 @@ static int run(int argc, char **argv)
 	struct exec e = { .spec = { .who = "exec", .image_name = "mini" } };
 	int code = parse(&e, argc, argv);
 
-	if (!code) {
+	if (e.help) {
+		code = usage_help(&cmd_exec);
+	} else if (!code) {
+		if (e.spec.terminal && isatty(STDIN_FILENO))
+			fprintf(stderr,
+				"postern exec: starting a machine from the image %s; end it with "
+				"Ctrl-] three times within a second\n",
+				e.spec.image_name);
 		environment_fill(&e.env, is_root(e.spec.user), e.spec.terminal);
 		e.spec.env = e.env.pairs;
 		code = foreground_run(&e.spec);

@@ -31,7 +31,7 @@ struct options {
 	struct scenario *scenarios;
 	struct image *images;
 	char *script, *out;
-	bool json;
+	bool json, help;
 };
 
 static void options_clean(struct options *o)
@@ -135,6 +135,7 @@ static const struct option longs[] = {
 	{ "time", required_argument, NULL, TIME },
 	{ "out", required_argument, NULL, OUT },
 	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
@@ -144,7 +145,7 @@ static bool read_options(int argc, char **argv, struct options *o, struct err *e
 	int c, seconds = 0;
 
 	o->run.trials = 1;
-	while (good && (c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+	while (good && (c = getopt_long(argc, argv, ":h", longs, NULL)) != -1) {
 		if (c == MODEL)
 			o->run.model.given = optarg;
 		else if (c == TRIALS)
@@ -157,6 +158,8 @@ static bool read_options(int argc, char **argv, struct options *o, struct err *e
 			o->run.out = optarg;
 		else if (c == JSON)
 			o->json = true;
+		else if (c == 'h')
+			return o->help = true;
 		else
 			good = option_refused(c, argv, err);
 	}
@@ -171,9 +174,11 @@ static bool read_options(int argc, char **argv, struct options *o, struct err *e
 static bool name_others(const char *name, struct err *err)
 {
 	CLEAN(str) char *there = xasprintf("scenarios/%s", name);
-	CLEAN(str) char *others = dir_list("scenarios", "scenario.md");
+	CLEAN(str) char *others = NULL;
+	struct err ignored;
 
-	if (!others || file_exists(name) || file_exists(there))
+	if (!dir_list("scenarios", "scenario.md", &others, &ignored) || !others ||
+		file_exists(name) || file_exists(there))
 		return false;
 	return err_set(err, ERR_INPUT, "%.100s: no such scenario; there %s %.300s in ./scenarios",
 		name, strchr(others, ',') ? "are" : "is", others);
@@ -385,6 +390,8 @@ static int run(int argc, char **argv)
 
 	if (!read_options(argc, argv, &o, &err))
 		return usage_error(&cmd_run, "%s", err.text);
+	if (o.help)
+		return usage_help(&cmd_run);
 	if (!choose_model(&o, &err) || !read_scenarios(argv + optind, &o, &err)) {
 		fprintf(stderr, "postern run: %s\n", err.text);
 		return 2;

@@ -25,22 +25,30 @@ static const char *const login[] = {
 
 struct options {
 	const char *image, *user;
+	bool help;
 };
 
 /* Returns 0, or the exit code of a wrong use: that of exec. */
 static int parse(struct options *o, int argc, char **argv)
 {
-	static const struct option no_longs[] = { { 0 } };
+	static const struct option longs[] = { { "help", no_argument, NULL, 'h' }, { 0 } };
 	struct err err;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+:i:u:", no_longs, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:hi:u:", longs, NULL)) != -1) {
+		if (option == 'h') {
+			o->help = true;
+			return 0;
+		}
 		if (option == ':' || option == '?') {
 			option_refused(option, argv, &err);
 			return usage_error(&cmd_shell, "%s", err.text), EXIT_OURS;
 		}
-		if (option == 'u' && !*optarg)
-			return usage_error(&cmd_shell, "-u: want a user of the guest"), EXIT_OURS;
+		if (!*optarg)
+			return usage_error(&cmd_shell, "-%c '': want %s", option,
+				       option == 'u' ? "a user of the guest, a name or a number"
+						     : "the name of an image"),
+			       EXIT_OURS;
 		*(option == 'i' ? &o->image : &o->user) = optarg;
 	}
 	if (optind != argc)
@@ -61,6 +69,8 @@ static int run(int argc, char **argv)
 
 	if (code)
 		return code;
+	if (o.help)
+		return usage_help(&cmd_shell);
 	environment_fill(&env, false, true);
 	spec.image_name = o.image;
 	spec.user = o.user;

@@ -22,29 +22,43 @@ static int complain(const struct err *err)
 	return 1;
 }
 
-/* All there are, in a comma-separated list, or the one that was named. */
-typedef bool each(struct loop *loop, const char *name, void *self, struct err *err);
+/* What was asked for. */
+struct request {
+	struct loop loop;
+	const char *image; /* NULL: all of them */
+	bool json, all;
+	struct json *templates; /* of ls */
+};
 
-/* Goes on after one that failed. */
-static int for_each(struct loop *loop, const char *names, each *act, void *self)
+typedef bool each(struct request *r, const char *name, struct err *err);
+
+/* Does it to all there are, or to the one that was named. Goes on after one that failed. */
+static int for_each(struct request *r, each *act)
 {
-	CLEAN(str) char *list = xstrdup(names ? names : "");
+	CLEAN(str) char *list = NULL;
 	char *rest = NULL;
 	struct err err;
 	int code = 0;
 
-	for (char *name = strtok_r(list, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
-		if (!act(loop, name, self, &err))
+	if (r->image)
+		return act(r, r->image, &err) ? 0 : complain(&err);
+	if (!template_names(&list, &err))
+		return complain(&err);
+	for (char *name = list ? strtok_r(list, ", ", &rest) : NULL; name;
+		name = strtok_r(NULL, ", ", &rest))
+		if (!act(r, name, &err))
 			code = complain(&err);
+	if (!list && !r->json)
+		puts("there are no templates: the first machine of an image makes one");
 	return code;
 }
 
-static bool describe(struct loop *loop, const char *name, void *self, struct err *err)
+static bool describe(struct request *r, const char *name, struct err *err)
 {
-	struct json *one = template_describe(loop, name, err);
+	struct json *one = template_describe(&r->loop, name, err);
 
 	if (one)
-		json_add(self, one);
+		json_add(r->templates, one);
 	return one;
 }
 
@@ -53,79 +67,133 @@ static void print_one(const struct json *t)
 	const char *made = json_get_str(t, "made");
 	const char *reason = json_get_str(t, "reason");
 
-	printf("%-16s %6lld MiB  %-20s  %-4s  %3lld old  %s\n", json_get_str(t, "image"),
+	printf("%-16s %6lld MiB  %-20s  %-4s  %9lld%s%s\n", json_get_str(t, "image"),
 		(long long)(json_get_int(t, "bytes", 0) / MIB), made ? made : "-",
-		reason ? "no" : "fits", (long long)json_get_int(t, "old_overlays", 0),
-		reason ? reason : "");
+		reason ? "no" : "yes", (long long)json_get_int(t, "old_overlays", 0),
+		reason ? "  " : "", reason ? reason : "");
 }
 
-static int list(struct loop *loop, const char *names, bool as_json)
+static int list(struct request *r)
 {
 	CLEAN(json) struct json *all = json_object();
-	struct json *templates = json_set(all, "templates", json_array());
-	int code = for_each(loop, names, describe, templates);
-	CLEAN(str) char *text = as_json ? json_pretty(all) : NULL;
+	CLEAN(str) char *text = NULL;
+	int code;
 
-	if (as_json)
+	r->templates = json_set(all, "templates", json_array());
+	code = for_each(r, describe);
+	if (r->json) {
+		text = json_pretty(all);
 		puts(text);
-	for (size_t i = 0; !as_json && i < json_len(templates); i++)
-		print_one(json_at(templates, i));
-	if (!as_json && !json_len(templates) && !code)
-		puts("there are no templates: the first machine of an image makes one");
+		return code;
+	}
+	if (json_len(r->templates))
+		printf("%-16s %10s  %-20s  %-4s  %s\n", "IMAGE", "ON DISK", "MADE", "FITS",
+			"OLD DISKS");
+	for (size_t i = 0; i < json_len(r->templates); i++)
+		print_one(json_at(r->templates, i));
 	return code;
 }
 
-static bool verify(struct loop *loop, const char *name, void *self, struct err *err)
+static bool verify(struct request *r, const char *name, struct err *err)
 {
-	if (!template_verify(loop, name, tell, self, err))
+	if (!template_verify(&r->loop, name, tell, NULL, err))
 		return false;
 	printf("%s: whole\n", name);
 	return true;
 }
 
-static bool removes(struct loop *loop, const char *name, void *self, struct err *err)
+static bool removes(struct request *r, const char *name, struct err *err)
 {
-	CLEAN(json) struct json *t = template_describe(loop, name, err);
+	struct folder_use use;
 
-	if (!t || !template_remove(loop, name, tell, self, err))
+	if (!template_remove(&r->loop, name, tell, NULL, &use, err))
 		return false;
-	printf("removed the template of image %s, %lld MiB; disks in records of trials that began "
-	       "as its clones can't be read any more\n",
-		name, (long long)(json_get_int(t, "bytes", 0) / MIB));
+	printf("removed the template of image %s, %lld MiB%s\n", name, (long long)(use.bytes / MIB),
+		use.disks ? "; disks in records of trials that began as its clones can't be read "
+			    "any more"
+			  : "");
 	return true;
 }
 
-static int act(struct loop *loop, int argc, char **argv)
+static int verify_all(struct request *r)
 {
-	CLEAN(str) char *all = template_names();
-	const char *what = argc > 1 ? argv[1] : "", *word = argc > 2 ? argv[2] : NULL;
-	bool option = word && *word == '-';
+	return for_each(r, verify);
+}
 
-	if (argc > 3)
-		return usage_error(&cmd_template, "%s is one word too many", argv[3]);
-	if (!strcmp(what, "ls") && (!word || !strcmp(word, "--json")))
-		return list(loop, all, word);
-	if (!strcmp(what, "verify") && !option)
-		return for_each(loop, word ? word : all, verify, NULL);
-	if (!strcmp(what, "rm") && word && (!option || !strcmp(word, "--all")))
-		return for_each(loop, option ? all : word, removes, NULL);
-	if (!strcmp(what, "rm") && !word)
+static int remove_all(struct request *r)
+{
+	if (r->all && r->image)
+		return usage_error(
+			&cmd_template, "rm takes the name of an image or --all, not both");
+	if (!r->all && !r->image)
 		return usage_error(&cmd_template, "rm needs the name of an image, or --all");
-	if (!strcmp(what, "ls") || !strcmp(what, "verify") || !strcmp(what, "rm"))
-		return usage_error(&cmd_template, "%s %s is not understood", what, word);
-	return usage_error(&cmd_template, "want ls, verify or rm");
+	return for_each(r, removes);
+}
+
+static const struct kind {
+	const char *name;
+	int (*act)(struct request *r);
+	const char *option; /* the one that it takes, or NULL */
+	bool image;	    /* does it take the name of one? */
+} kinds[] = {
+	{ "ls", list, "--json", false },
+	{ "verify", verify_all, NULL, true },
+	{ "rm", remove_all, "--all", true },
+};
+
+/* Returns 0, or the exit code of a wrong use. */
+static int take_word(struct request *r, const struct kind *kind, const char *word)
+{
+	const bool json = !strcmp(word, "--json"), all = !strcmp(word, "--all");
+
+	if (kind->option && !strcmp(word, kind->option))
+		*(json ? &r->json : &r->all) = true;
+	else if (json || all)
+		return usage_error(&cmd_template, "%s is for %s, not for %s", word,
+			json ? "ls" : "rm", kind->name);
+	else if (*word == '-')
+		return usage_error(&cmd_template, "unknown option %s", word);
+	else if (!kind->image)
+		return usage_error(
+			&cmd_template, "%s tells of all images and takes no %s", kind->name, word);
+	else if (r->image)
+		return usage_error(&cmd_template, "%s is one word too many", word);
+	else
+		r->image = word;
+	return 0;
+}
+
+static int act(struct request *r, char **words)
+{
+	const char *name = *words ? *words++ : NULL;
+	const struct kind *kind = NULL;
+	int code;
+
+	for (size_t i = 0; name && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(name, kinds[i].name))
+			kind = &kinds[i];
+	if (!name)
+		return usage_error(&cmd_template, "want ls, verify or rm");
+	if (!kind)
+		return usage_error(&cmd_template, "there is no '%s': want ls, verify or rm", name);
+	for (; *words; words++)
+		if ((code = take_word(r, kind, *words)))
+			return code;
+	return kind->act(r);
 }
 
 static int run(int argc, char **argv)
 {
-	struct loop loop;
+	struct request r = { 0 };
 	struct err err;
 	int code;
 
-	if (!loop_init(&loop, false, &err))
+	if (usage_wants_help(argc, argv))
+		return usage_help(&cmd_template);
+	if (!loop_init(&r.loop, false, &err))
 		return complain(&err);
-	code = act(&loop, argc, argv);
-	loop_release(&loop);
+	code = act(&r, argv + 1);
+	loop_release(&r.loop);
 	return code;
 }
 
@@ -134,19 +202,22 @@ const struct cli_command cmd_template = {
 	.args = "ls [--json] | verify [IMAGE] | rm IMAGE|--all",
 	.does = "Look after the warmed machines on disk that new ones start from",
 	.details =
-		"  ls      each image's template: room on disk, when it was made (UTC), whether "
-		"it\n"
-		"          fits or what changed since, and how many disks of old ones are kept\n"
-		"  verify  compare its files with their SHA-256 of when it was made\n"
-		"  rm      remove it with all old disks; what was recorded of trials stays, but "
-		"for\n"
-		"          the disks of those that began as its clones\n"
-		"  --json  the same for programs\n"
-		"  --all   of all images\n\n"
+		"  ls         each image's template: room on disk, when it was made (UTC), "
+		"whether it\n"
+		"             fits or what changed since, and how many disks of old ones are "
+		"kept\n"
+		"  ls --json  the same for programs; the others have no such form\n"
+		"  verify     compare its files with their SHA-256 of when it was made\n"
+		"  rm         remove it with all old disks; what was recorded of trials stays, "
+		"but for\n"
+		"             the disks (overlay.qcow2) of those that began as its clones\n"
+		"  rm --all   those of all images\n\n"
 		"The first machine of an image makes its template, and one that does not fit is "
 		"made\n"
 		"anew, so it is always safe to remove one but for the disks of recorded trials.\n\n"
-		"Exit code: 0 done, 1 when a template is damaged or not there, 2 wrong use.\n\n"
+		"Exit code: 0 done, 1 when a template is damaged or not there or can't be read, 2 "
+		"wrong\n"
+		"use.\n\n"
 		"Example: postern template ls\n"
 		"         postern template rm server\n",
 	.run = run,

@@ -19,6 +19,11 @@ struct cli_command {
 
 extern const struct cli_command cmd_exec, cmd_shell, cmd_run, cmd_doctor, cmd_template;
 
+/* Prints how the command is used, returns 0. */
+int usage_help(const struct cli_command *command);
+/* Is one of the words --help or -h? For commands whose words are all postern's. */
+bool usage_wants_help(int argc, char *const *argv);
+
 /* Prints "postern NAME: message" and how to get help, returns 2. */
 int usage_error(const struct cli_command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -16,16 +16,10 @@ static int print_help(void)
 	printf("usage: postern COMMAND …\n\n"
 	       "Runs commands and trials in sealed virtual machines.\n\n");
 	for (size_t i = 0; commands[i]; i++)
-		printf("  %-8s %s\n", commands[i]->name, commands[i]->does);
+		printf("  %-9s %s\n", commands[i]->name, commands[i]->does);
 	printf("\npostern COMMAND --help tells more; postern --version tells the version.\n"
 	       "State lives in $POSTERN_HOME, else in ~/.local/share/postern.\n"
 	       "Example: postern exec -- uname -a\n");
-	return 0;
-}
-
-static int print_command_help(const struct cli_command *c)
-{
-	printf("usage: postern %s %s\n\n%s.\n\n%s", c->name, c->args, c->does, c->details);
 	return 0;
 }
 
@@ -70,8 +64,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; commands[i]; i++) {
 		if (strcmp(name, commands[i]->name) != 0)
 			continue;
-		if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
-			return flushed(print_command_help(commands[i]));
+		if (argc > 2 && usage_wants_help(2, argv + 1))
+			return flushed(usage_help(commands[i]));
 		return flushed(commands[i]->run(argc - 1, argv + 1));
 	}
 	if (*name)

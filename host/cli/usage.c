@@ -3,8 +3,24 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
+
+int usage_help(const struct cli_command *command)
+{
+	printf("usage: postern %s %s\n\n%s.\n\n%s", command->name, command->args, command->does,
+		command->details);
+	return 0;
+}
+
+bool usage_wants_help(int argc, char *const *argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return true;
+	return false;
+}
 
 int usage_error(const struct cli_command *command, const char *fmt, ...)
 {

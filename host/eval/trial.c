@@ -89,6 +89,7 @@ static void tell(void *self, const char *text)
 
 static bool boot(struct trial *t, struct err *err)
 {
+	int64_t template_ms = 0;
 	CLEAN(str) char *overlay = record_path(&t->record, "overlay.qcow2");
 	CLEAN(str) char *log = record_path(&t->record, "console.log");
 	const struct start_spec spec = {
@@ -98,10 +99,13 @@ static bool boot(struct trial *t, struct err *err)
 		.memory_mib = t->spec->scenario->front.memory_mib,
 		.notice = tell,
 		.self = t,
+		.ret_template_ms = &template_ms,
 	};
 
 	say(t, "starting");
 	t->machine = machine_begin(&t->loop, &spec, &t->cold, err);
+	t->seconds[PHASE_TEMPLATE] = (double)template_ms / 1000;
+	t->phase_start += template_ms;
 	if (!t->machine)
 		return unscored(t, "starting the untouched image", err);
 	t->sealed = true;

@@ -28,6 +28,7 @@ static struct json *files_json(const struct record *r)
 static struct json *seconds_json(const struct trial *t)
 {
 	static const char *const names[PHASES] = {
+		[PHASE_TEMPLATE] = "template",
 		[PHASE_BOOT] = "boot",
 		[PHASE_BREAK] = "break",
 		[PHASE_MODEL] = "model",

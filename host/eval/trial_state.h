@@ -11,6 +11,7 @@
 #include "trial.h"
 
 enum phase_name {
+	PHASE_TEMPLATE,
 	PHASE_BOOT,
 	PHASE_BREAK,
 	PHASE_MODEL,

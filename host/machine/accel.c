@@ -32,17 +32,19 @@
 struct verdict {
 	enum accel accel;
 	const char *why;
+	const char *remedy;
 };
 
-static const struct verdict absent = { ACCEL_TCG,
-	"there is no /dev/kvm, so guests are emulated: enable virtualisation on this host" };
+static const struct verdict absent = { ACCEL_TCG, "there is no /dev/kvm, so guests are emulated",
+	"enable virtualisation on this host" };
 static const struct verdict closed = { ACCEL_TCG,
-	"/dev/kvm can't be opened, so guests are emulated: add this user to the group kvm" };
+	"/dev/kvm can't be opened, so guests are emulated", "add this user to the group kvm" };
 static const struct verdict untried = { ACCEL_TCG,
-	"KVM was not tried for want of the mini image, so guests are emulated: build that image" };
+	"KVM was not tried for want of the mini image, so guests are emulated",
+	"build that image with `make images`" };
 static const struct verdict hangs = { ACCEL_TCG,
-	"/dev/kvm opens but does not boot the mini image, so guests are emulated" };
-static const struct verdict works = { ACCEL_KVM, "KVM has booted the mini image" };
+	"/dev/kvm opens but does not boot the mini image, so guests are emulated", NULL };
+static const struct verdict works = { ACCEL_KVM, "KVM has booted the mini image", NULL };
 
 const char *accel_name(enum accel accel)
 {
@@ -149,4 +151,15 @@ bool accel_choose(struct loop *loop, enum accel *ret_accel, const char **ret_why
 	*ret_accel = verdict->accel;
 	*ret_why = verdict->why;
 	return true;
+}
+
+const char *accel_remedy(const char *why)
+{
+	static const struct verdict *const all[] = { &absent, &closed, &untried, &hangs, &works,
+		NULL };
+
+	for (const struct verdict *const *v = all; *v; v++)
+		if ((*v)->why == why)
+			return (*v)->remedy;
+	return NULL;
 }

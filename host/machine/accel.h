@@ -16,6 +16,8 @@ enum accel { ACCEL_TCG, ACCEL_KVM };
 
 /* Asks the memory, else probes; why says in one sentence what was found (static text). */
 bool accel_choose(struct loop *loop, enum accel *ret_accel, const char **ret_why, struct err *err);
+/* What to do about a why; NULL: nothing. Static text. */
+const char *accel_remedy(const char *why);
 const char *accel_name(enum accel accel);
 
 /* Time limits are meant for KVM; emulation gets that many times more. */

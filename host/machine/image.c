@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -68,11 +69,30 @@ static bool fill(struct image *image, const char *dir, const struct json *manife
 	return true;
 }
 
+/* Those that people use: not the one of `make bench`. Owned; NULL: none. */
+static bool image_names(const char *folder, char **ret_names, struct err *err)
+{
+	CLEAN(buf) struct buf names = { 0 };
+	CLEAN(str) char *all = NULL;
+	char *rest = NULL;
+
+	if (!dir_list(folder, "image.json", &all, err))
+		return false;
+	for (char *name = all ? strtok_r(all, ", ", &rest) : NULL; name;
+		name = strtok_r(NULL, ", ", &rest))
+		if (strcmp(name, "bench") != 0)
+			buf_printf(&names, "%s%s", names.len ? ", " : "", name);
+	*ret_names = names.len ? buf_take(&names) : NULL;
+	return true;
+}
+
 static bool no_image(const char *name, struct err *err)
 {
 	CLEAN(str) char *folder = home_path("images");
-	CLEAN(str) char *others = dir_list(folder, "image.json");
+	CLEAN(str) char *others = NULL;
 
+	if (!image_names(folder, &others, err))
+		return false;
 	if (!others)
 		return err_set(err, ERR_INPUT,
 			"there is no image %s in %s: build it with `make images`", name, folder);
@@ -91,8 +111,10 @@ bool image_open(const char *name, struct image *ret_image, struct err *err)
 	CLEAN(json) struct json *manifest = NULL;
 	CLEAN(image) struct image image = { 0 };
 
-	if (!name_is_plain(name) || !file_exists(file))
+	if (!name_is_plain(name) || file_is_missing(file))
 		return no_image(name, err);
+	if (access(file, R_OK) < 0)
+		return err_errno(err, "%s (let this user read it)", file);
 	manifest = json_parse_file(file, MANIFEST_MAX, err);
 	if (!manifest)
 		return err_in(err, "build the image again with `make images`");

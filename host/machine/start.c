@@ -14,9 +14,12 @@ static struct machine *clone(
 {
 	const char *overlay = spec->image->disk ? spec->overlay : NULL;
 	CLEAN(template) struct template t = { 0 };
+	int64_t begin = clock_ms();
+	bool open = template_open(loop, spec->image, spec->notice, spec->self, &t, ret_boots, err);
 
-	if (!template_open(loop, spec->image, spec->notice, spec->self, &t, ret_boots, err) ||
-		(overlay && !overlay_create(overlay, t.disk, err)))
+	if (spec->ret_template_ms)
+		*spec->ret_template_ms = clock_ms() - begin;
+	if (!open || (overlay && !overlay_create(overlay, t.disk, err)))
 		return NULL;
 	return template_clone(loop, &t, overlay, spec->console_log, CLONE_MS, err);
 }

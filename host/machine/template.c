@@ -23,6 +23,10 @@
 #define MIB	  1048576ULL
 #define SPARE_MIB 64 /* beside the memory */
 
+/* How long a template takes to make under emulation, roughly. */
+#define SECONDS_AT_HELLO 10 /* of an image that is up when its agent is */
+#define SECONDS_BOOTED	 40
+
 static bool has_size(const char *path, off_t size)
 {
 	struct stat st;
@@ -45,8 +49,7 @@ static bool load(
 	       t->state.len;
 }
 
-/* Why the template has to be made; NULL: it fits, and t is filled. Static text. */
-static const char *check(const struct folder *f, const struct json *key, struct template *t)
+const char *template_check(const struct folder *f, const struct json *key, struct template *t)
 {
 	CLEAN(json) struct json *manifest = folder_manifest(f);
 	const char *differs;
@@ -66,22 +69,35 @@ static const char *check(const struct folder *f, const struct json *key, struct 
 	return "files";
 }
 
-static void tell(template_notice *notice, void *self, const struct image *image, const char *why)
+char *template_reason(const char *why)
 {
+	if (!strcmp(why, "none"))
+		return xstrdup("there are only disks of old ones, or parts of one");
+	if (!strcmp(why, "files"))
+		return xstrdup("its files are incomplete");
+	return xasprintf("its %s changed", why);
+}
+
+static void tell(template_notice *notice, void *self, const struct image *image, enum accel accel,
+	const char *why)
+{
+	CLEAN(str) char *reason = template_reason(why);
+	CLEAN(str) char *does = NULL;
 	CLEAN(str) char *text = NULL;
 
 	if (!notice)
 		return;
 	if (!strcmp(why, "none"))
-		text = xasprintf(
+		does = xasprintf(
 			"making a template of image %s, once: later machines start from it",
 			image->name);
-	else if (!strcmp(why, "files"))
-		text = xasprintf("making the template of image %s anew: its files are incomplete",
-			image->name);
 	else
-		text = xasprintf(
-			"making the template of image %s anew: its %s changed", image->name, why);
+		does = xasprintf("making the template of image %s anew: %s", image->name, reason);
+	if (accel == ACCEL_KVM)
+		text = xasprintf("%s; this takes some seconds", does);
+	else
+		text = xasprintf("%s; this takes about %d s under emulation", does,
+			image->ready ? SECONDS_BOOTED : SECONDS_AT_HELLO);
 	notice(self, text);
 }
 
@@ -189,10 +205,10 @@ static bool make_unless_made(struct loop *loop, struct template *t, const struct
 
 	if (!folder_lock(loop, t->folder, LOCK_EX, notice, self, err))
 		return false;
-	why = check(t->folder, key, &other);
+	why = template_check(t->folder, key, &other);
 	template_release(&other);
 	if (why) {
-		tell(notice, self, t->image, why);
+		tell(notice, self, t->image, accel, why);
 		ok = make(loop, t->folder, t->image, key, accel, ret_boots, err);
 	}
 	return ok && folder_lock(loop, t->folder, LOCK_SH, notice, self, err);
@@ -211,10 +227,10 @@ bool template_open(struct loop *loop, const struct image *image, template_notice
 		!folder_lock(loop, t.folder, LOCK_SH, notice, self, err))
 		return false;
 	key = template_key(image, accel);
-	why = check(t.folder, key, &t);
+	why = template_check(t.folder, key, &t);
 	if (why && !make_unless_made(loop, &t, key, accel, notice, self, ret_boots, err))
 		return false;
-	if (why && (why = check(t.folder, key, &t)))
+	if (why && (why = template_check(t.folder, key, &t)))
 		return err_set(err, ERR_SYSTEM,
 			"the template of image %s is gone as soon as it is made: look for what "
 			"else uses %s",

@@ -18,6 +18,7 @@
 #include "machine.h"
 
 struct folder;
+struct json;
 
 struct template
 {
@@ -37,6 +38,13 @@ typedef void template_notice(void *self, const char *text);
 bool template_open(struct loop *loop, const struct image *image, template_notice *notice,
 	void *self, struct template *ret_template, bool *ret_boots, struct err *err);
 void template_release(struct template *t);
+
+/* Why no machine with this key may start from what is in the folder: "none", "files" (some are
+ * missing or damaged), or the input that changed. NULL: it fits, and t is filled from there.
+ * Static text; t->image is set before. */
+const char *template_check(const struct folder *f, const struct json *key, struct template *t);
+/* The same for people, without a full stop. Owned. */
+char *template_reason(const char *why);
 
 static inline void template_clean(struct template *t)
 {

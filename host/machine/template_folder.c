@@ -28,13 +28,17 @@ struct folder *folder_open(const char *image, struct err *err)
 {
 	CLEAN(str) char *below = xasprintf("templates/%s", image);
 	CLEAN(folder) struct folder *f = xcalloc(1, sizeof(*f));
+	CLEAN(str) char *all = home_path("templates");
 	CLEAN(str) char *lock = NULL;
 	struct folder *out;
 
 	*f = (struct folder){ .image = xstrdup(image), .path = home_path(below), .lock = -1 };
 	lock = xasprintf("%s/lock", f->path);
-	if (!dir_make(f->path, err))
+	/* What it holds is the memory of a machine: its owner's alone. */
+	if (!dir_make(all, err))
 		return NULL;
+	if (mkdir(f->path, 0700) < 0 && errno != EEXIST)
+		return err_errno(err, "%s", f->path), NULL;
 	f->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (f->lock < 0)
 		return err_errno(err, "%s", lock), NULL;
@@ -116,7 +120,7 @@ bool folder_write_manifest(const struct folder *f, const struct json *manifest, 
 	CLEAN(str) char *file = xasprintf("%s/" MANIFEST, f->path);
 	CLEAN(str) char *text = json_pretty(manifest);
 
-	return file_write(file, text, strlen(text), err);
+	return file_write_private(file, text, strlen(text), err);
 }
 
 void folder_drop_manifest(const struct folder *f)
@@ -133,38 +137,46 @@ static bool has_id(const char *name, const char *id)
 	return len && !strncmp(name, id, len) && name[len] == '.';
 }
 
-static bool is_old_overlay(const char *name, const char *id)
+/* Records of trials may stand on it. */
+static bool is_disk(const char *name)
 {
 	const char *kind = strrchr(name, '.');
 
-	return kind && !strcmp(kind, ".qcow2") && !has_id(name, "new") && !has_id(name, id);
+	return kind && !strcmp(kind, ".qcow2") && !has_id(name, "new");
 }
 
-typedef bool visit(void *self, const char *path, const char *name);
+static bool is_old_overlay(const char *name, const char *id)
+{
+	return is_disk(name) && !has_id(name, id);
+}
+
+typedef bool visit(void *self, const char *path, const char *name, struct err *err);
 
 /* Goes on after a visit that failed; false if one did. */
-static bool each_file(const struct folder *f, visit *take, void *self)
+static bool each_file(const struct folder *f, visit *take, void *self, struct err *err)
 {
 	DIR *dir = opendir(f->path);
 	struct dirent *entry;
 	bool ok = true;
 
-	while (dir && (entry = readdir(dir))) {
+	if (!dir)
+		return err_errno(err, "%s", f->path);
+	while ((entry = readdir(dir))) {
 		CLEAN(str) char *path = xasprintf("%s/%s", f->path, entry->d_name);
 
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
 			strcmp(entry->d_name, "lock") != 0)
-			ok = take(self, path, entry->d_name) && ok;
+			ok = take(self, path, entry->d_name, err) && ok;
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return ok;
 }
 
-static bool sweep_one(void *self, const char *path, const char *name)
+static bool sweep_one(void *self, const char *path, const char *name, struct err *err)
 {
 	const char *const *id = self;
 
+	(void)err;
 	if (strcmp(name, MANIFEST) != 0 && !has_id(name, *id) && !is_old_overlay(name, *id))
 		(void)unlink(path);
 	return true;
@@ -172,7 +184,9 @@ static bool sweep_one(void *self, const char *path, const char *name)
 
 void folder_sweep(const struct folder *f, const char *id)
 {
-	(void)each_file(f, sweep_one, &id);
+	struct err ignored;
+
+	(void)each_file(f, sweep_one, &id, &ignored);
 }
 
 struct measure {
@@ -180,29 +194,34 @@ struct measure {
 	struct folder_use use;
 };
 
-static bool measure_one(void *self, const char *path, const char *name)
+static bool measure_one(void *self, const char *path, const char *name, struct err *err)
 {
 	struct measure *m = self;
 	struct stat st;
 
-	if (stat(path, &st) == 0)
-		m->use.bytes += st.st_blocks * 512;
+	/* Another process may just have removed it. */
+	if (stat(path, &st) < 0)
+		return errno == ENOENT || err_errno(err, "%s", path);
+	m->use.files++;
+	m->use.bytes += st.st_blocks * 512;
+	m->use.disks += is_disk(name);
 	m->use.old_overlays += is_old_overlay(name, m->id);
 	return true;
 }
 
-struct folder_use folder_measure(const struct folder *f, const char *id)
+bool folder_measure(
+	const struct folder *f, const char *id, struct folder_use *ret_use, struct err *err)
 {
 	struct measure m = { .id = id };
+	bool ok = each_file(f, measure_one, &m, err);
 
-	(void)each_file(f, measure_one, &m);
-	return m.use;
+	*ret_use = m.use;
+	return ok;
 }
 
-static bool remove_one(void *self, const char *path, const char *name)
+static bool remove_one(void *self, const char *path, const char *name, struct err *err)
 {
-	struct err *err = self;
-
+	(void)self;
 	(void)name;
 	return unlink(path) == 0 || err_errno(err, "removing %s", path);
 }
@@ -211,5 +230,5 @@ bool folder_empty(const struct folder *f, struct err *err)
 {
 	/* The first to go is what makes it a template. */
 	folder_drop_manifest(f);
-	return each_file(f, remove_one, err);
+	return each_file(f, remove_one, NULL, err);
 }

@@ -59,13 +59,17 @@ void folder_drop_manifest(const struct folder *f);
 /* Removes what no template and no record needs. id: of the template that stays, NULL: none. */
 void folder_sweep(const struct folder *f, const char *id);
 
+/* All but the lock. */
 struct folder_use {
+	int files;
 	int64_t bytes;	  /* on disk */
-	int old_overlays; /* of templates that are gone */
+	int disks;	  /* that records of trials may stand on */
+	int old_overlays; /* those of templates that are gone */
 };
 
 /* id: of the template, NULL: none. */
-struct folder_use folder_measure(const struct folder *f, const char *id);
+bool folder_measure(
+	const struct folder *f, const char *id, struct folder_use *ret_use, struct err *err);
 /* Removes all of it but the lock. */
 bool folder_empty(const struct folder *f, struct err *err);
 

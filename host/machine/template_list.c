@@ -12,62 +12,85 @@
 #include "template_key.h"
 #include "template_pages.h"
 
+/* There is none of it: can't it be seen, is the name wrong, or was no machine started yet? */
+static bool no_template(const char *name, struct err *err)
+{
+	CLEAN(image) struct image image = { 0 };
+	CLEAN(str) char *others = NULL;
+
+	if (!template_names(&others, err))
+		return false;
+	if (!image_open(name, &image, err))
+		return err_in(err, "there is no template of an image %s", name);
+	return err_set(err, ERR_INPUT,
+		"there is no template of an image %s; see postern template ls", name);
+}
+
+/* Does the image have anything but the lock? One that can't be looked into may. */
+static bool holds_any(const struct folder *f)
+{
+	struct folder_use use;
+	struct err err;
+
+	return !folder_measure(f, NULL, &use, &err) || use.files;
+}
+
 static struct folder *open_folder(const char *image, struct err *err)
 {
 	CLEAN(str) char *below = xasprintf("templates/%s/lock", image);
 	CLEAN(str) char *lock = home_path(below);
+	struct folder *f;
 
-	if (strchr(image, '/') || *image == '.' || !file_exists(lock)) {
-		err_set(err, ERR_INPUT,
-			"there is no template of an image %s; see postern template ls", image);
-		return NULL;
-	}
-	return folder_open(image, err);
+	if (!*image || strchr(image, '/') || *image == '.' || file_is_missing(lock))
+		return no_template(image, err), NULL;
+	f = folder_open(image, err);
+	if (!f || holds_any(f))
+		return f;
+	folder_free(f);
+	return no_template(image, err), NULL;
 }
 
-static struct folder_use measure(const struct folder *f, const struct json *manifest)
-{
-	return folder_measure(f, json_get_str(manifest, "id"));
-}
-
-/* A folder that was emptied has none. */
-static bool holds_any(const char *image)
+/* A folder that was emptied has none; one that can't be opened may have one. */
+static bool is_empty(const char *image)
 {
 	struct err err;
-	CLEAN(folder) struct folder *f = open_folder(image, &err);
+	CLEAN(folder) struct folder *f = folder_open(image, &err);
 
-	return f && folder_measure(f, NULL).bytes;
+	return f && !holds_any(f);
 }
 
-char *template_names(void)
+bool template_names(char **ret_names, struct err *err)
 {
 	CLEAN(str) char *folder = home_path("templates");
-	CLEAN(str) char *all = dir_list(folder, "lock");
 	CLEAN(buf) struct buf names = { 0 };
+	CLEAN(str) char *all = NULL;
 	char *rest = NULL;
 
+	if (!dir_list(folder, "lock", &all, err))
+		return false;
 	for (char *name = all ? strtok_r(all, ", ", &rest) : NULL; name;
 		name = strtok_r(NULL, ", ", &rest))
-		if (holds_any(name))
+		if (!is_empty(name))
 			buf_printf(&names, "%s%s", names.len ? ", " : "", name);
-	return names.len ? buf_take(&names) : NULL;
+	*ret_names = names.len ? buf_take(&names) : NULL;
+	return true;
 }
 
 /* Why no machine may start from it, owned; NULL: it fits. */
-static char *misfit(const char *name, const struct json *manifest, enum accel accel)
+static char *misfit(const struct folder *f, enum accel accel)
 {
 	CLEAN(image) struct image image = { 0 };
 	CLEAN(json) struct json *key = NULL;
-	const char *differs;
+	struct template t = { .image = &image };
+	const char *why;
 	struct err err;
 
-	if (!manifest)
-		return xstrdup("there are only disks of old ones, or parts of one");
-	if (!image_open(name, &image, &err))
-		return xstrdup("its image is gone");
+	if (!image_open(f->image, &image, &err))
+		return xstrdup(err.text);
 	key = template_key(&image, accel);
-	differs = template_key_differs(key, json_get(manifest, "key"));
-	return differs ? xasprintf("its %s changed", differs) : NULL;
+	why = template_check(f, key, &t);
+	template_release(&t);
+	return why ? template_reason(why) : NULL;
 }
 
 struct json *template_describe(struct loop *loop, const char *image, struct err *err)
@@ -83,8 +106,9 @@ struct json *template_describe(struct loop *loop, const char *image, struct err 
 	if (!f || !accel_choose(loop, &accel, &why, err))
 		return NULL;
 	manifest = folder_manifest(f);
-	reason = misfit(image, manifest, accel);
-	use = measure(f, manifest);
+	if (!folder_measure(f, json_get_str(manifest, "id"), &use, err))
+		return NULL;
+	reason = misfit(f, accel);
 	out = json_object();
 	json_set_str(out, "image", image);
 	json_set_str(out, "made", json_get_str(manifest, "made"));
@@ -132,10 +156,14 @@ bool template_verify(
 	return true;
 }
 
-bool template_remove(
-	struct loop *loop, const char *image, template_notice *notice, void *self, struct err *err)
+bool template_remove(struct loop *loop, const char *image, template_notice *notice, void *self,
+	struct folder_use *ret_removed, struct err *err)
 {
 	CLEAN(folder) struct folder *f = open_folder(image, err);
 
-	return f && folder_lock(loop, f, LOCK_EX, notice, self, err) && folder_empty(f, err);
+	if (!f || !folder_lock(loop, f, LOCK_EX, notice, self, err) ||
+		!folder_measure(f, NULL, ret_removed, err))
+		return false;
+	/* Another process may have removed it while we waited. */
+	return ret_removed->files ? folder_empty(f, err) : no_template(image, err);
 }

@@ -7,9 +7,11 @@
 
 #include "base/json.h"
 #include "template.h"
+#include "template_folder.h"
 
-/* Images that have a template, or disks of old ones: names separated by ", ". Owned; NULL: none. */
-char *template_names(void);
+/* Images that have a template, or disks of old ones: names separated by ", ". One that can't be
+ * looked into is among them, so that asking for it tells why. Owned; NULL: none. */
+bool template_names(char **ret_names, struct err *err);
 
 /*
  * What there is of one image's template:
@@ -27,8 +29,8 @@ struct json *template_describe(struct loop *loop, const char *image, struct err 
 bool template_verify(
 	struct loop *loop, const char *image, template_notice *notice, void *self, struct err *err);
 
-/* Removes all of it, once no machine is just starting from it. */
-bool template_remove(
-	struct loop *loop, const char *image, template_notice *notice, void *self, struct err *err);
+/* Removes all of it, once no machine is just starting from it. ret_removed: what that was. */
+bool template_remove(struct loop *loop, const char *image, template_notice *notice, void *self,
+	struct folder_use *ret_removed, struct err *err);
 
 #endif

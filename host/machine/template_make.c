@@ -61,7 +61,7 @@ static bool save(struct machine *m, const char *path, int64_t deadline, struct e
 	CLEAN(buf) struct buf state = { 0 };
 
 	return machine_stop(m, err) && machine_save(m, &state, deadline, err) &&
-	       file_write(path, state.data, state.len, err);
+	       file_write_private(path, state.data, state.len, err);
 }
 
 static struct machine *boot(struct loop *loop, const struct machine_spec *spec, enum accel accel,
@@ -123,7 +123,7 @@ bool template_make(struct loop *loop, const struct image *image, enum accel acce
 	/* A template that ran on would change the memory of its clones. */
 	machine_free(m);
 	ok = ok && pages_copy(fd, files->memory, ret_memory_hash, err);
-	if (ok && files->disk && chmod(files->disk, 0444) < 0)
+	if (ok && files->disk && chmod(files->disk, 0400) < 0)
 		return err_errno(err, "%s", files->disk);
 	return ok;
 }

@@ -110,6 +110,8 @@ ok "powering off fails" field "$trial/trial.json" '"\(.verdict): \(.reason)"' \
 	"fail: the machine was powered off"
 ok "the cold boot is recorded all the same" field "$trial/trial.json" .stages.boot.passed true
 
+ok "a template that is there keeps nobody waiting" field "$trial/trial.json" '.seconds.template < 5' true
+
 trial=$work/kill/unreadable-page/1
 ok "killing all processes fails" field "$trial/trial.json" .verdict fail
 ok "the reason is the channel" has "$work/kill.txt" "channel closed by the guest"

@@ -76,6 +76,7 @@ nobody() {
 # A command, not a shell; its own signal.
 exec_tty() {
 	on_pty exec --tty -e TERM=dumb -- sh -c 'read line; echo "$TERM got <$line>"; kill -USR1 $$' <<-'END'
+		expect postern exec: starting a machine from the image mini; end it with Ctrl-]
 		raw
 		send a b\r
 		expect dumb got <a b>\r\n

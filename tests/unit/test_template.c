@@ -159,6 +159,7 @@ TEST(what_a_killed_making_left_is_swept)
 		"template.json.new.12" };
 	CLEAN(folder) struct folder *f = NULL;
 	CLEAN(str) char *left = NULL;
+	struct folder_use use;
 
 	enter();
 	f = folder_open("x", &err);
@@ -169,7 +170,10 @@ TEST(what_a_killed_making_left_is_swept)
 		put(path, names[i]);
 	}
 	folder_sweep(f, "id");
-	CHECK_INT(folder_measure(f, "id").old_overlays, 1);
+	CHECK(folder_measure(f, "id", &use, &err));
+	CHECK_INT(use.old_overlays, 1);
+	CHECK_INT(use.disks, 2);
+	CHECK_INT(use.files, 5);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		CLEAN(str) char *path = xasprintf("%s/%s", f->path, names[i]);
 		bool stays = !strncmp(names[i], "id.", 3) || !strcmp(names[i], "old.qcow2") ||
@@ -177,10 +181,12 @@ TEST(what_a_killed_making_left_is_swept)
 
 		CHECK_INT(file_exists(path), stays);
 	}
-	left = template_names();
+	CHECK(template_names(&left, &err));
 	CHECK_STR(left, "x");
 	CHECK(folder_empty(f, &err));
-	CHECK(!template_names());
+	free(left);
+	CHECK(template_names(&left, &err));
+	CHECK(!left);
 	leave();
 }
 

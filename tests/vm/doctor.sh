@@ -42,7 +42,10 @@ can_unshare() {
 
 without_kvm() {
 	# shellcheck disable=SC2016
-	contains "$(with_kvm absent '"$POSTERN" doctor')" "tcg: there is no /dev/kvm"
+	contains "$(with_kvm absent '"$POSTERN" doctor')" "tcg: there is no /dev/kvm" || return
+	# shellcheck disable=SC2016
+	same "$(with_kvm absent '"$POSTERN" doctor --json' | jq -c '.findings[] | select(.what == "accelerator") | [.found, .remedy]')" \
+		'["tcg: there is no /dev/kvm, so guests are emulated","enable virtualisation on this host"]'
 }
 
 # KVM that opens and hangs costs one probe; the answer is kept.

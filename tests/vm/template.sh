@@ -63,7 +63,8 @@ two_at_once() {
 }
 
 told_once() {
-	says 'postern exec: making a template of image mini, once: later machines start from it' && says '' &&
+	says 'postern exec: making a template of image mini, once: later machines start from it; this takes ' &&
+		says '' &&
 		says 'making a template of image server, once' -i server && says '' -i server || return
 	hashes mini >"$work/mini.before"
 	hashes server >"$work/server.before"
@@ -131,9 +132,14 @@ unchanged() {
 listed() {
 	local out
 	out=$("$POSTERN" template ls) || return
-	same "$(wc -l <<<"$out")" 2 && same "$(grep -c '  fits    0 old' <<<"$out")" 2 || return
+	same "$(wc -l <<<"$out")" 3 && same "$(grep -cE 'MiB  .*Z  yes +0$' <<<"$out")" 2 || return
 	same "$("$POSTERN" template ls --json | jq -c '.templates[] | [.image, .fits, .reason, .old_overlays]')" \
 		$'["mini",true,null,0]\n["server",true,null,0]'
+}
+
+# What a template holds is the memory of a machine.
+private() {
+	same "$(find "$POSTERN_HOME"/templates/* -perm /077)" ''
 }
 
 # Changes some bytes in the middle of a file.
@@ -171,7 +177,19 @@ damaged_state() {
 # A file that QEMU would fill with zeros.
 emptied_memory() {
 	: >"$(files mini memory)"
-	says 'making the template of image mini anew: its files are incomplete' && says ''
+	contains "$("$POSTERN" template ls)" 'its files are incomplete' &&
+		says 'making the template of image mini anew: its files are incomplete' && says ''
+}
+
+# The list and those who start machines agree on what fits.
+missing_file() {
+	local kind
+	for kind in memory state qcow2; do
+		rm -f "$(files server "$kind")"
+		contains "$("$POSTERN" template ls)" 'its files are incomplete' || return
+	done
+	says 'making the template of image server anew: its files are incomplete' -i server && says '' -i server &&
+		same "$("$POSTERN" template ls --json | jq -c '[.templates[].fits]')" '[true,true]'
 }
 
 other_qemu() {
@@ -203,13 +221,14 @@ old_overlays() {
 	jq '.key.postern = "0.0"' "$POSTERN_HOME/templates/server/template.json" >"$work/json"
 	cp "$work/json" "$POSTERN_HOME/templates/server/template.json"
 	contains "$("$POSTERN" template ls)" 'its postern changed' &&
-		says 'its postern changed' -i server && contains "$("$POSTERN" template ls)" '1 old' &&
+		says 'its postern changed' -i server &&
+		same "$("$POSTERN" template ls --json | jq -c '[.templates[].old_overlays]')" '[0,1]' &&
 		same "$(files server qcow2 | wc -l)" 2 && same "$(files server memory | wc -l)" 1
 }
 
 removed() {
 	local status=0
-	contains "$("$POSTERN" template rm server)" 'removed the template of image server' &&
+	contains "$("$POSTERN" template rm server)" "can't be read any more" &&
 		same "$(files server)" '' && ! contains "$("$POSTERN" template ls)" server >/dev/null &&
 		contains "$("$POSTERN" template rm --all)" 'image mini' || return
 	same "$("$POSTERN" template ls)" 'there are no templates: the first machine of an image makes one' || return
@@ -218,6 +237,18 @@ removed() {
 	status=0
 	"$POSTERN" template rm 2>"$work/err" || status=$?
 	same "$status" 2
+}
+
+# A trial that waits for its template says how long.
+trial_waits() {
+	local trial=$work/waits/unreadable-page/1/trial.json
+	own_home
+	"$POSTERN" run "$(dirname "$0")/../../scenarios/unreadable-page" --model nothing --out "$work/waits" \
+		>"$work/out" 2>&1
+	contains "$(cat "$work/out")" 'making a template of image server, once' || return
+	jq '.seconds' "$trial"
+	same "$(jq '.seconds | .template > 2 and .boot < .template and
+		((.template + .boot + .break + .model + .end + .live + .boot_stage - .all) | fabs) < 0.01' "$trial")" true
 }
 
 # There is nowhere to keep one.
@@ -252,13 +283,16 @@ check "a clone's disk takes writes" disk_works
 check "a clone's services are up" nginx_answers
 check "clones leave the template as it is" unchanged
 check "templates are listed" listed
+check "templates are for their owner's eyes" private
 check "a damaged file is found" damage_is_found
 check "a state that can't be loaded" damaged_state
 check "a memory file that is empty" emptied_memory
+check "a file that is missing" missing_file
 check "another QEMU" other_qemu
 check "another size of memory" other_memory
 check "old disks are kept" old_overlays
 check "templates are removed" removed
+check "a trial that makes one" trial_waits
 check "two that want one at once" two_at_once
 check "SIGKILL while one is made" killed
 check "SIGINT while one is made" interrupted
