@@ -74,6 +74,20 @@ bool file_is_missing(const char *path)
 	return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
+char *file_nearest(const char *path)
+{
+	CLEAN(str) char *cut = xstrdup(path);
+
+	while (*cut && (cut[strlen(cut) - 1] == '/' || !file_exists(cut))) {
+		char *slash = strrchr(cut, '/');
+
+		if (!slash)
+			return xstrdup(".");
+		*slash = 0;
+	}
+	return *cut ? str_take(&cut) : xstrdup("/");
+}
+
 bool dir_make(const char *path, struct err *err)
 {
 	CLEAN(str) char *part = xstrdup(path);

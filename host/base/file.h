@@ -22,6 +22,9 @@ bool file_exists(const char *path);
 /* Surely not there; one in a folder that can't be looked into may be. */
 bool file_is_missing(const char *path);
 
+/* The path, or the nearest folder above it that is there. Returns owned. */
+char *file_nearest(const char *path);
+
 /* Makes a folder and its parents. One that is there is fine. */
 bool dir_make(const char *path, struct err *err);
 

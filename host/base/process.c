@@ -69,7 +69,9 @@ static _Noreturn void become(const struct process_spec *spec, pid_t parent, int 
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (apart && die_with(parent) && set_descriptors(spec))
+	/* A change of rights makes the kernel forget whom to die with, so that is said after it. */
+	if (apart && set_descriptors(spec) && (!spec->enter || spec->enter(spec->self)) &&
+		die_with(parent))
 		execvp(argv.wanted[0], argv.wanted);
 	why = errno;
 	(void)!write(report, &why, sizeof(why));

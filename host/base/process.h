@@ -6,7 +6,7 @@
  *  1. process_start: it runs, or the error says why it can't. It is in a session of its own, so a
  *     terminal's Ctrl-C reaches only us, and it is killed by the kernel when we die.
  *  2. It inherits the three standard descriptors it is given and those in keep, nothing else;
- *     signals are at their defaults.
+ *     signals are at their defaults. What else its owner wants to be so is done by enter, last.
  *  3. process_fd is readable once it has ended; process_ended then reaps it.
  *  4. process_free kills it with all that is left in its process group, and reaps it.
  */
@@ -25,6 +25,11 @@ struct process_spec {
 	const char *package;	 /* what to install when it is missing. NULL: don't say */
 	int stdio[3];		 /* above 2, or its own number. -1: the null device */
 	const int *keep;	 /* inherited under their own numbers, ended by -1. NULL: none */
+
+	/* Called in the child, where only system calls may be made: what it gives up before it
+	 * becomes the program. False, with errno: the program does not start. NULL: nothing. */
+	bool (*enter)(const void *self);
+	const void *self;
 };
 
 struct process;

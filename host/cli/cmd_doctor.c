@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -16,10 +15,11 @@
 #include "base/xalloc.h"
 #include "command.h"
 #include "machine/accel.h"
+#include "machine/confine.h"
 #include "machine/image.h"
+#include "machine/preflight.h"
 #include "machine/qemu.h"
 
-#define MIB	   1048576UL
 #define DISK_MIB   2048 /* an image, and the overlays of some machines */
 #define MEMORY_MIB 1024 /* one server and what is around it */
 #define VERSION_MS 20000
@@ -85,58 +85,66 @@ static bool check_accel(struct report *r, struct err *err)
 	return true;
 }
 
-/* The folder of path, or of its nearest parent that is there; cuts path. */
-static const char *nearest(char *path)
+/* What is missing of it is told, one by one. */
+static void check_confinement(struct report *r)
 {
-	while (*path && (path[strlen(path) - 1] == '/' || !file_exists(path))) {
-		char *slash = strrchr(path, '/');
+	CLEAN(str) char *qemu = process_find(QEMU_PROGRAM);
+	CLEAN(buf) struct buf kept = { 0 };
+	struct confinement c;
+	struct err err;
 
-		if (!slash)
-			return ".";
-		*slash = 0;
+	if (!qemu)
+		return;
+	if (!confine_try(&c, &err)) {
+		add(r, "confinement", MISSING, NULL, "%s", err.text);
+		return;
 	}
-	return *path ? path : "/";
+	for (enum measure i = 0; i < CONFINE_MEASURES; i++) {
+		CLEAN(str) char *text = confinement_text(&c, i);
+
+		if (c.why[i])
+			add(r, "confinement", BETTER, confine_remedy(i), "%s", text);
+		else
+			buf_printf(&kept, "%s%s", kept.len ? ", " : "", confine_name(i));
+	}
+	if (kept.len)
+		add(r, "confinement", FINE, NULL, "of QEMU: %s", buf_text(&kept));
 }
 
 static void check_disk(struct report *r)
 {
-	CLEAN(str) char *path = home_path("");
-	const char *folder = nearest(path);
-	struct statvfs st;
-	long long mib;
+	CLEAN(str) char *home = home_path("");
+	CLEAN(str) char *folder = file_nearest(home);
+	long long mib = limit_left(LIMIT_DISK, folder);
 
-	if (access(folder, W_OK) < 0 || statvfs(folder, &st) < 0) {
+	if (access(folder, W_OK) < 0 || mib < 0) {
 		add(r, "disk", MISSING, "point POSTERN_HOME to a folder that you may write to",
 			"%s: %s", folder, strerror(errno));
 		return;
 	}
-	mib = (long long)(st.f_bavail * st.f_frsize / MIB);
 	add(r, "disk", mib >= DISK_MIB ? FINE : MISSING,
-		mib >= DISK_MIB ? NULL : "free some space, or point POSTERN_HOME elsewhere",
-		"%lld MiB free in %s", mib, folder);
-}
-
-static long long available_mib(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	long long kib = -1;
-	char line[128];
-
-	while (f && kib < 0 && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "MemAvailable:", 13))
-			kib = strtoll(line + 13, NULL, 10);
-	if (f)
-		(void)fclose(f);
-	return kib / 1024;
+		mib >= DISK_MIB ? NULL : limit_remedy(LIMIT_DISK), "%lld MiB free in %s", mib,
+		folder);
 }
 
 static void check_memory(struct report *r)
 {
-	long long mib = available_mib();
+	long long mib = limit_left(LIMIT_MEMORY, NULL);
 
 	add(r, "memory", mib >= MEMORY_MIB ? FINE : MISSING,
-		mib >= MEMORY_MIB ? NULL : "end other programs: a server guest takes 512 MiB",
+		mib >= MEMORY_MIB ? NULL : limit_remedy(LIMIT_MEMORY),
 		"%lld MiB available, %d processors", mib, get_nprocs());
+}
+
+/* One that has no end is not told. */
+static void check_limit(struct report *r, const char *what, enum limit limit)
+{
+	long long left = limit_left(limit, NULL);
+
+	if (left >= 0)
+		add(r, what, left < limit_least(limit) ? MISSING : FINE,
+			left < limit_least(limit) ? limit_remedy(limit) : NULL,
+			"%lld left, a machine takes up to %lld", left, limit_least(limit));
 }
 
 /* use: who needs it. */
@@ -214,8 +222,11 @@ static int run(int argc, char **argv)
 		fprintf(stderr, "postern doctor: %s\n", err.text);
 		return 1;
 	}
+	check_confinement(&r);
 	check_memory(&r);
 	check_disk(&r);
+	check_limit(&r, "open files", LIMIT_DESCRIPTORS);
+	check_limit(&r, "processes", LIMIT_PROCESSES);
 	check_image(&r, "mini", "everything needs", MISSING);
 	check_toolbox(&r);
 	check_image(&r, "server", "scenarios need", BETTER);

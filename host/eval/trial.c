@@ -65,13 +65,15 @@ static bool unscored(struct trial *t, const char *doing, struct err *err)
 }
 
 /* A machine that is not sealed is none. */
-static bool start(struct trial *t, const char *overlay, const char *console, struct err *err)
+static bool start(struct trial *t, const char *overlay, const char *below, const char *console,
+	struct err *err)
 {
 	CLEAN(str) char *disk = record_path(&t->record, overlay);
 	CLEAN(str) char *log = record_path(&t->record, console);
 	const struct machine_spec spec = {
 		.image = t->spec->image,
 		.overlay = disk,
+		.below = below,
 		.console_log = log,
 		.memory_mib = t->spec->scenario->front.memory_mib,
 	};
@@ -108,6 +110,7 @@ static bool boot(struct trial *t, struct err *err)
 	t->phase_start += template_ms;
 	if (!t->machine)
 		return unscored(t, "starting the untouched image", err);
+	t->confinement = *machine_confinement(t->machine);
 	t->sealed = true;
 	phase_ends(t, PHASE_BOOT);
 	return true;
@@ -331,7 +334,7 @@ static bool boot_and_check(struct trial *t, struct err *err)
 
 	if (!overlay_create(above, below, err))
 		return unscored(t, "making the disk of the cold boot", err);
-	if (!start(t, "boot.qcow2", "console-boot.log", err))
+	if (!start(t, "boot.qcow2", below, "console-boot.log", err))
 		return false;
 	if (machine_wait_ready(t->machine, clock_in((int64_t)BOOT_MS * t->factor), err))
 		return stage_run(t->machine, t->spec->scenario, t->spec->scenario->boot_sh,

@@ -129,6 +129,8 @@ bool trial_finish(const struct trial *t, struct err *err)
 	if (t->cold)
 		json_set(j, "start_reason", record_text(t->cold, strlen(t->cold), SIZE_MAX));
 	json_set_bool(j, "sealed", t->sealed);
+	if (t->sealed)
+		json_set(j, "confinement", confinement_json(&t->confinement));
 	json_set_bool(j, "power_cut", t->power_cut);
 	put_conditions(j, t->spec);
 	json_set(j, "started", json_copy(t->started));

@@ -5,6 +5,7 @@
 
 #include "base/loop.h"
 #include "grade.h"
+#include "machine/confine.h"
 #include "model/talk.h"
 #include "record.h"
 #include "shell.h"
@@ -33,6 +34,7 @@ struct trial {
 
 	const char *ended; /* how the model's work ended; NULL: it never began */
 	char *cold; /* why the machine was booted and not cloned, owned; NULL: it was cloned */
+	struct confinement confinement; /* of the machine that it began with, once sealed */
 	bool sealed, power_cut;
 	bool host_failed; /* the trial stopped for a cause that no guest can make */
 	struct json *started;

@@ -4,6 +4,7 @@
 #define INTERNAL_H
 
 #include "base/process.h"
+#include "confine.h"
 #include "console.h"
 #include "machine.h"
 #include "migrate.h"
@@ -17,6 +18,7 @@ struct machine {
 	enum accel accel;
 
 	struct process *qemu;
+	struct confinement confinement;
 	struct source ending; /* the end of QEMU */
 	struct qmp *qmp;
 	struct console *console;
@@ -28,6 +30,7 @@ struct machine {
 	bool port_closed;	 /* by the guest, after it was open */
 	bool ended_from_outside; /* a signal to QEMU, not the guest */
 	bool disk_full;		 /* a write of the guest found no room on the host, so it stopped */
+	bool disk_broken;	 /* the same for any other reason */
 	char system[WORD_MAX];	 /* what the ready command said last */
 };
 

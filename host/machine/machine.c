@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One running VM. */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ static void on_event(void *self, const char *name, const struct json *data)
 	struct machine *m = self;
 	bool by_guest = json_get_bool(data, "guest", false);
 	const char *port = json_get_str(data, "id");
+	const char *action = json_get_str(data, "action");
 
 	if (!strcmp(name, "RESET") && by_guest) {
 		m->resets++;
@@ -32,8 +34,9 @@ static void on_event(void *self, const char *name, const struct json *data)
 		m->ended_from_outside = !by_guest;
 	} else if (!strcmp(name, "VSERPORT_CHANGE") && port && !strcmp(port, QEMU_CHANNEL_PORT)) {
 		m->port_closed = !json_get_bool(data, "open", false);
-	} else if (!strcmp(name, "BLOCK_IO_ERROR") && json_get_bool(data, "nospace", false)) {
-		m->disk_full = true;
+	} else if (!strcmp(name, "BLOCK_IO_ERROR") && action && !strcmp(action, "stop")) {
+		m->disk_full = m->disk_full || json_get_bool(data, "nospace", false);
+		m->disk_broken = !m->disk_full;
 	} else if (!strcmp(name, "MIGRATION")) {
 		migration_event(&m->migration, data);
 	}
@@ -92,16 +95,20 @@ static bool start_qemu(struct machine *m, const struct machine_spec *spec,
 	const struct qemu_fds fds = { theirs->control, theirs->channel, theirs->console };
 	const int keep[] = { theirs->control, theirs->channel, theirs->console,
 		spec->memory == MEMORY_SHARED ? spec->memory_fd : -1, -1 };
+	CLEAN(confine) struct confine *confine = confine_new(spec, m->accel);
 	char **argv = qemu_command(spec, m->accel, &fds);
 
 	m->qemu = process_start(&(struct process_spec){ .argv = (const char *const *)argv,
 					.package = QEMU_PACKAGE,
 					.stdio = { -1, theirs->words, theirs->words },
-					.keep = keep },
+					.keep = keep,
+					.enter = confine_enter,
+					.self = confine },
 		err);
 	qemu_command_free(argv);
 	if (!m->qemu)
 		return false;
+	confine_told(confine, &m->confinement);
 	m->ending = (struct source){
 		.fd = process_fd(m->qemu), .wants = ending_wants, .ready = ending_ready, .self = m
 	};
@@ -155,6 +162,11 @@ enum accel machine_accel(const struct machine *m)
 	return m->accel;
 }
 
+const struct confinement *machine_confinement(const struct machine *m)
+{
+	return &m->confinement;
+}
+
 int64_t machine_cpu_ms(const struct machine *m)
 {
 	return process_cpu_ms(m->qemu);
@@ -193,14 +205,28 @@ bool machine_cont(struct machine *m, struct err *err)
 	return qmp_call(m->qmp, "cont", NULL, clock_in(ANSWER_MS), NULL, err);
 }
 
+/* An empty file, which QEMU gets as a descriptor: it opens no new ones by itself. */
+static bool give_file(struct machine *m, const char *path, unsigned set, struct err *err)
+{
+	CLEAN(fd) int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return err_errno(err, "%s", path);
+	return qmp_give_file(m->qmp, set, fd, clock_in(ANSWER_MS), err);
+}
+
 bool machine_split(struct machine *m, const char *new_overlay, struct err *err)
 {
-	struct json *arguments = json_object();
+	const unsigned set = m->splits + 1;
+	CLEAN(str) char *file = xasprintf("/dev/fdset/%u", set);
+	CLEAN(str) char *to = xasprintf("layer%u", set);
 	CLEAN(str) char *from = NULL;
-	CLEAN(str) char *file = qemu_path(new_overlay);
-	CLEAN(str) char *to = xasprintf("layer%u", m->splits + 1);
+	struct json *arguments;
 
+	if (!give_file(m, new_overlay, set, err))
+		return err_in(err, "splitting the disk");
 	from = m->splits ? xasprintf("layer%u", m->splits) : xstrdup(QEMU_DISK_NODE);
+	arguments = json_object();
 	json_set_str(arguments, "node-name", from);
 	json_set_str(arguments, "snapshot-file", file);
 	json_set_str(arguments, "snapshot-node-name", to);

@@ -5,7 +5,8 @@
  * How it works. machine_start makes the process and returns while the guest boots. The process
  * shares two inherited socketpairs with us (control, channel), has a serial console that we keep
  * the end of, no network device and no default device, and dies with us. All of it are sources of
- * the loop. A machine that ends, by itself or not, stays readable until machine_free.
+ * the loop. QEMU is confined to the files of its machine (confine.h); what it opens later comes as
+ * a descriptor. A machine that ends, by itself or not, stays readable until machine_free.
  *
  * Errors say what is known: QEMU's status and last words, the last lines of the console.
  */
@@ -32,6 +33,8 @@ enum memory {
 struct machine_spec {
 	const struct image *image; /* borrowed until machine_free */
 	const char *overlay;	 /* qcow2 that takes the writes; NULL when the image has no disk */
+	const char *below;	 /* a disk that the overlay stands on, where it is neither the
+				  * image's nor a template's. NULL: there is none */
 	const char *console_log; /* file for the console, capped; NULL: only the tail is kept */
 	int memory_mib;		 /* 0: the image's */
 	enum memory memory;
@@ -40,6 +43,7 @@ struct machine_spec {
 };
 
 struct machine;
+struct confinement;
 
 /* Borrows the loop. NULL on failure. */
 struct machine *machine_start(struct loop *loop, const struct machine_spec *spec, struct err *err);
@@ -52,6 +56,9 @@ void machine_free(struct machine *m);
 /* Owned by the machine. */
 struct session *machine_session(struct machine *m);
 enum accel machine_accel(const struct machine *m);
+
+/* How its QEMU is confined (confine.h). */
+const struct confinement *machine_confinement(const struct machine *m);
 
 /* How long an untouched image may take to come up. */
 int64_t machine_boot_ms(const struct machine *m);
@@ -93,7 +100,8 @@ int64_t machine_cpu_ms(const struct machine *m);
 /* Virtual CPUs. The disk is flushed when stop returns. */
 bool machine_stop(struct machine *m, struct err *err);
 bool machine_cont(struct machine *m, struct err *err);
-/* All later writes go to a new file; the overlay is then read-only for QEMU and complete. */
+/* All later writes go to a new file, made here; the overlay is then read-only for QEMU and
+ * complete. */
 bool machine_split(struct machine *m, const char *new_overlay, struct err *err);
 /* Presses the power button and waits for the end. */
 bool machine_powerdown(struct machine *m, int64_t deadline, struct err *err);
@@ -107,5 +115,7 @@ bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, 
 
 /* Makes an empty qcow2 on top of a qcow2. */
 bool overlay_create(const char *path, const char *backing, struct err *err);
+/* As large as the guest sees the disk. False: it is no qcow2. */
+bool overlay_size(const char *path, uint64_t *ret_size);
 
 #endif

@@ -90,7 +90,8 @@ static void add_disk(struct args *a, const char *overlay)
 	json_set_bool(json_set(file, "cache", json_object()), "no-flush", true);
 	line = json_line(node);
 	add_value(a, "-blockdev", "%s", line);
-	add_value(a, "-device", "virtio-blk-pci,drive=%s,id=blk", QEMU_DISK_NODE);
+	/* A write that fails is the host's fault: the guest waits, and is not told. */
+	add_value(a, "-device", "virtio-blk-pci,drive=%s,id=blk,werror=stop", QEMU_DISK_NODE);
 }
 
 /* As JSON: a path may hold commas. */

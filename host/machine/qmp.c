@@ -218,19 +218,35 @@ static bool sent(const void *arg)
 	return !q->out.len || q->broken;
 }
 
-bool qmp_give_fd(struct qmp *q, const char *name, int fd, int64_t deadline, struct err *err)
+/* Takes arguments. */
+static bool call_with_fd(struct qmp *q, const char *command, struct json *arguments, int fd,
+	int64_t deadline, struct err *err)
 {
-	struct json *arguments = json_object();
 	bool ok;
 
-	json_set_str(arguments, "fdname", name);
 	/* It must go with the bytes of this command, not of one before. */
 	if (!loop_until(q->loop, sent, q, deadline, err)) {
 		json_free(arguments);
 		return false;
 	}
 	q->pass = fd;
-	ok = qmp_call(q, "getfd", arguments, deadline, NULL, err);
+	ok = qmp_call(q, command, arguments, deadline, NULL, err);
 	q->pass = -1;
 	return ok;
+}
+
+bool qmp_give_fd(struct qmp *q, const char *name, int fd, int64_t deadline, struct err *err)
+{
+	struct json *arguments = json_object();
+
+	json_set_str(arguments, "fdname", name);
+	return call_with_fd(q, "getfd", arguments, fd, deadline, err);
+}
+
+bool qmp_give_file(struct qmp *q, unsigned set, int fd, int64_t deadline, struct err *err)
+{
+	struct json *arguments = json_object();
+
+	json_set_int(arguments, "fdset-id", set);
+	return call_with_fd(q, "add-fd", arguments, fd, deadline, err);
 }

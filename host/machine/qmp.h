@@ -36,5 +36,7 @@ bool qmp_call(struct qmp *q, const char *command, struct json *arguments, int64_
 
 /* Gives QEMU a copy of a descriptor, under a name for other commands. */
 bool qmp_give_fd(struct qmp *q, const char *name, int fd, int64_t deadline, struct err *err);
+/* The same for a file that commands name as /dev/fdset/SET. */
+bool qmp_give_file(struct qmp *q, unsigned set, int fd, int64_t deadline, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "preflight.h"
 
 #define CLONE_MS 10000 /* times the factor; it takes some tens of milliseconds */
 
@@ -51,6 +52,8 @@ struct machine *machine_begin(
 	bool boots;
 
 	*ret_cold = NULL;
+	if (!limits_suffice(spec->image->disk ? spec->overlay : NULL, err))
+		return NULL;
 	if (spec->memory_mib && spec->memory_mib != spec->image->memory_mib) {
 		*ret_cold = xstrdup("the template has another size of memory");
 		return boot(loop, spec, err);

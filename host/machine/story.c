@@ -60,6 +60,8 @@ const char *machine_host_fault(const struct machine *m)
 
 	if (m->disk_full)
 		return "the host's disk is full: make room and run it again";
+	if (m->disk_broken)
+		return "a write to the host's disk failed: see the host's log and run it again";
 	if (ended && (m->ended_from_outside || killed_from_outside(status)))
 		return "QEMU was ended by somebody on the host, or for want of memory: see the "
 		       "host's log and run it again";
@@ -105,6 +107,8 @@ static void tell_life(struct buf *story, const struct machine *m)
 		buf_printf(story, ", its system is %s", m->system);
 	if (m->disk_full)
 		buf_str(story, ", but stands still because the host's disk is full");
+	else if (m->disk_broken)
+		buf_str(story, ", but stands still because a write to the host's disk failed");
 	else if (m->port_closed)
 		buf_str(story, ", but the guest closed the channel");
 	else if (broken)

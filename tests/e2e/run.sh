@@ -109,6 +109,9 @@ trial=$work/off/unreadable-page/1
 ok "powering off fails" field "$trial/trial.json" '"\(.verdict): \(.reason)"' \
 	"fail: the machine was powered off"
 ok "the cold boot is recorded all the same" field "$trial/trial.json" .stages.boot.passed true
+ok "how QEMU was confined is recorded" field "$trial/trial.json" \
+	'.confinement | to_entries | map("\(.key) \(.value.in_force)") | join(", ")' \
+	"files true, network true, calls true, privileges true, limits true"
 
 ok "a template that is there keeps nobody waiting" field "$trial/trial.json" '.seconds.template < 5' true
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Child processes: what they inherit, how they end, that they never stay. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -85,6 +86,25 @@ TEST(only_given_descriptors_are_inherited)
 	close(pair[0]);
 	close(leak);
 	close(kept);
+}
+
+static bool refuse(const void *self)
+{
+	errno = *(const int *)self;
+	return false;
+}
+
+TEST(a_child_that_can_not_enter_does_not_start)
+{
+	const char *argv[] = { "true", NULL };
+	const int why = EPERM;
+	struct err err;
+
+	CHECK(!process_start(
+		&(struct process_spec){
+			.argv = argv, .stdio = { -1, -1, -1 }, .enter = refuse, .self = &why },
+		&err));
+	CHECK_STR(err.text, "starting true: Operation not permitted");
 }
 
 TEST(freeing_ends_the_whole_group)
