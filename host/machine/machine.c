@@ -91,7 +91,7 @@ static bool start_qemu(struct machine *m, const struct machine_spec *spec,
 {
 	const struct qemu_fds fds = { theirs->control, theirs->channel, theirs->console };
 	const int keep[] = { theirs->control, theirs->channel, theirs->console,
-		spec->memory == MEMORY_SHARED ? spec->memory_fd : -1, -1 };
+		memory_is_given(spec) ? spec->memory_fd : -1, -1 };
 	char **argv = qemu_command(spec, m->accel, &fds);
 
 	m->qemu = process_start(&(struct process_spec){ .argv = (const char *const *)argv,

@@ -85,15 +85,15 @@ static bool walk(struct walk *w)
 	return at >= w->size || errno == ENXIO;
 }
 
-static bool walk_and_hash(struct walk *w, char ret_hash[PAGES_HASH])
+static bool walk_and_hash(struct walk w, char ret_hash[PAGES_HASH])
 {
 	struct sha256 sum;
 	uint8_t hash[32];
 
-	w->sum = &sum;
+	w.sum = &sum;
 	sha256_init(&sum);
-	add_number(&sum, w->size);
-	if (!walk(w))
+	add_number(&sum, w.size);
+	if (!walk(&w))
 		return false;
 	sha256_end(&sum, hash);
 	for (size_t i = 0; i < sizeof(hash); i++)
@@ -122,7 +122,7 @@ bool pages_copy(int from, const char *path, char ret_hash[PAGES_HASH], struct er
 	CLEAN(fd) int to = create(path);
 	struct walk w = { .from = from, .to = to };
 
-	if (to < 0 || !measure(&w) || !walk_and_hash(&w, ret_hash) || fsync(to) < 0)
+	if (to < 0 || !measure(&w) || !walk_and_hash(w, ret_hash) || fsync(to) < 0)
 		return err_errno(err, "%s", path);
 	return true;
 }
@@ -145,8 +145,7 @@ bool pages_hash(const char *path, char ret_hash[PAGES_HASH], struct err *err)
 	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct walk w = { .from = fd, .to = -1 };
 
-	return (fd >= 0 && measure(&w) && walk_and_hash(&w, ret_hash)) ||
-	       err_errno(err, "%s", path);
+	return (fd >= 0 && measure(&w) && walk_and_hash(w, ret_hash)) || err_errno(err, "%s", path);
 }
 
 bool pages_sync(const char *path, struct err *err)
