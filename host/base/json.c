@@ -165,6 +165,11 @@ bool json_is_number(const struct json *j)
 	return cJSON_IsNumber(node(j));
 }
 
+const char *json_name(const struct json *j)
+{
+	return j ? node(j)->string : NULL;
+}
+
 const char *json_text(const struct json *j)
 {
 	return cJSON_GetStringValue(node(j));

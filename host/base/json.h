@@ -58,7 +58,8 @@ size_t json_len(const struct json *array);			   /* 0: not an array or object */
 bool json_is_object(const struct json *j);
 bool json_is_array(const struct json *j);
 bool json_is_number(const struct json *j);
-const char *json_text(const struct json *j);			      /* NULL: not a string */
+const char *json_text(const struct json *j); /* NULL: not a string */
+const char *json_name(const struct json *j); /* its key in an object; NULL: it is in none */
 const char *json_get_str(const struct json *object, const char *key); /* NULL: absent */
 int64_t json_get_int(const struct json *object, const char *key, int64_t otherwise);
 bool json_get_bool(const struct json *object, const char *key, bool otherwise);

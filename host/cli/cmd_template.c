@@ -25,7 +25,7 @@ static int complain(const struct err *err)
 /* What was asked for. */
 struct request {
 	struct loop loop;
-	const char *image; /* NULL: all of them */
+	const char *template; /* NULL: all of them */
 	bool json, all;
 	struct json *templates; /* of ls */
 };
@@ -40,8 +40,8 @@ static int for_each(struct request *r, each *act)
 	struct err err;
 	int code = 0;
 
-	if (r->image)
-		return act(r, r->image, &err) ? 0 : complain(&err);
+	if (r->template)
+		return act(r, r->template, &err) ? 0 : complain(&err);
 	if (!template_names(&list, &err))
 		return complain(&err);
 	for (char *name = list ? strtok_r(list, ", ", &rest) : NULL; name;
@@ -67,7 +67,7 @@ static void print_one(const struct json *t)
 	const char *made = json_get_str(t, "made");
 	const char *reason = json_get_str(t, "reason");
 
-	printf("%-16s %6lld MiB  %-20s  %-4s  %9lld%s%s\n", json_get_str(t, "image"),
+	printf("%-24s %6lld MiB  %-20s  %-4s  %9lld%s%s\n", json_get_str(t, "name"),
 		(long long)(json_get_int(t, "bytes", 0) / MIB), made ? made : "-",
 		reason ? "no" : "yes", (long long)json_get_int(t, "old_overlays", 0),
 		reason ? "  " : "", reason ? reason : "");
@@ -87,7 +87,7 @@ static int list(struct request *r)
 		return code;
 	}
 	if (json_len(r->templates))
-		printf("%-16s %10s  %-20s  %-4s  %s\n", "IMAGE", "ON DISK", "MADE", "FITS",
+		printf("%-24s %10s  %-20s  %-4s  %s\n", "NAME", "ON DISK", "MADE", "FITS",
 			"OLD DISKS");
 	for (size_t i = 0; i < json_len(r->templates); i++)
 		print_one(json_at(r->templates, i));
@@ -104,11 +104,12 @@ static bool verify(struct request *r, const char *name, struct err *err)
 
 static bool removes(struct request *r, const char *name, struct err *err)
 {
+	CLEAN(str) char *title = folder_title(name);
 	struct folder_use use;
 
 	if (!template_remove(&r->loop, name, tell, NULL, &use, err))
 		return false;
-	printf("removed the template of image %s, %lld MiB%s\n", name, (long long)(use.bytes / MIB),
+	printf("removed the template of %s, %lld MiB%s\n", title, (long long)(use.bytes / MIB),
 		use.disks ? "; disks in records of trials that began as its clones can't be read "
 			    "any more"
 			  : "");
@@ -122,11 +123,11 @@ static int verify_all(struct request *r)
 
 static int remove_all(struct request *r)
 {
-	if (r->all && r->image)
+	if (r->all && r->template)
 		return usage_error(
-			&cmd_template, "rm takes the name of an image or --all, not both");
-	if (!r->all && !r->image)
-		return usage_error(&cmd_template, "rm needs the name of an image, or --all");
+			&cmd_template, "rm takes the name of a template or --all, not both");
+	if (!r->all && !r->template)
+		return usage_error(&cmd_template, "rm needs the name of a template, or --all");
 	return for_each(r, removes);
 }
 
@@ -134,7 +135,7 @@ static const struct kind {
 	const char *name;
 	int (*act)(struct request *r);
 	const char *option; /* the one that it takes, or NULL */
-	bool image;	    /* does it take the name of one? */
+	bool template;	    /* does it take the name of one? */
 } kinds[] = {
 	{ "ls", list, "--json", false },
 	{ "verify", verify_all, NULL, true },
@@ -153,13 +154,13 @@ static int take_word(struct request *r, const struct kind *kind, const char *wor
 			json ? "ls" : "rm", kind->name);
 	else if (*word == '-')
 		return usage_error(&cmd_template, "unknown option %s", word);
-	else if (!kind->image)
-		return usage_error(
-			&cmd_template, "%s tells of all images and takes no %s", kind->name, word);
-	else if (r->image)
+	else if (!kind->template)
+		return usage_error(&cmd_template, "%s tells of all templates and takes no %s",
+			kind->name, word);
+	else if (r->template)
 		return usage_error(&cmd_template, "%s is one word too many", word);
 	else
-		r->image = word;
+		r->template = word;
 	return 0;
 }
 
@@ -199,26 +200,29 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_template = {
 	.name = "template",
-	.args = "ls [--json] | verify [IMAGE] | rm IMAGE|--all",
+	.args = "ls [--json] | verify [NAME] | rm NAME|--all",
 	.does = "Look after the warmed machines on disk that new ones start from",
 	.details =
-		"  ls         each image's template: room on disk, when it was made (UTC), "
-		"whether it\n"
+		"NAME is that of an image, or scenario:NAME for that of a scenario.\n"
+		"\n"
+		"  ls         each template: room on disk, when it was made (UTC), whether it\n"
 		"             fits or what changed since, and how many disks of old ones are "
 		"kept\n"
 		"  ls --json  the same for programs; the others have no such form\n"
 		"  verify     compare its files with their SHA-256 of when it was made\n"
-		"  rm         remove it with all old disks; what was recorded of trials stays, "
-		"but for\n"
-		"             the disks (overlay.qcow2) of those that began as its clones\n"
-		"  rm --all   those of all images\n\n"
-		"The first machine of an image makes its template, and one that does not fit is "
-		"made\n"
-		"anew, so it is always safe to remove one but for the disks of recorded trials.\n\n"
+		"  rm         remove it with all old disks, and those of scenarios that stand on "
+		"it;\n"
+		"             what was recorded of trials stays, but for the disks "
+		"(overlay.qcow2)\n"
+		"             of those that began as its clones\n"
+		"  rm --all   all templates\n\n"
+		"The first machine of an image makes its template, and the first trial of a\n"
+		"scenario makes one of the broken machine. One that does not fit is made anew, so\n"
+		"it is always safe to remove one but for the disks of recorded trials.\n\n"
 		"Exit code: 0 done, 1 when a template is damaged or not there or can't be read, 2 "
 		"wrong\n"
 		"use.\n\n"
 		"Example: postern template ls\n"
-		"         postern template rm server\n",
+		"         postern template rm scenario:port-squatter\n",
 	.run = run,
 };

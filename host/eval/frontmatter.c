@@ -75,6 +75,16 @@ static bool read_number(const struct parse *p, const yaml_node_t *node, int min,
 	return true;
 }
 
+static bool read_yes(const struct parse *p, const yaml_node_t *node, bool *ret)
+{
+	const char *s = scalar(node);
+
+	if (!s || (strcmp(s, "yes") != 0 && strcmp(s, "no") != 0))
+		return wrong(p, node, "want yes or no", "");
+	*ret = *s == 'y';
+	return true;
+}
+
 static bool read_list(const struct parse *p, const yaml_node_t *node, char ***ret)
 {
 	yaml_node_item_t *item;
@@ -90,7 +100,7 @@ static bool read_list(const struct parse *p, const yaml_node_t *node, char ***re
 	return true;
 }
 
-enum key { TITLE, IMAGE, TAGS, DIFFICULTY, TURNS, TIME, MEMORY, KEYS };
+enum key { TITLE, IMAGE, TAGS, DIFFICULTY, TURNS, TIME, MEMORY, REBOOT, KEYS };
 
 static const char *const key_names[KEYS] = {
 	[TITLE] = "title",
@@ -100,6 +110,7 @@ static const char *const key_names[KEYS] = {
 	[TURNS] = "turns",
 	[TIME] = "time",
 	[MEMORY] = "memory",
+	[REBOOT] = "reboot",
 };
 
 static bool read_value(const struct parse *p, enum key key, const yaml_node_t *node)
@@ -121,6 +132,8 @@ static bool read_value(const struct parse *p, enum key key, const yaml_node_t *n
 		return read_number(p, node, 1, 86400, "seconds from 1 to 86400", &f->time_s);
 	case MEMORY:
 		return read_number(p, node, 64, 65536, "MiB from 64 to 65536", &f->memory_mib);
+	case REBOOT:
+		return read_yes(p, node, &f->reboot);
 	case KEYS:
 		break;
 	}
@@ -144,7 +157,8 @@ static bool read_pair(const struct parse *p, const yaml_node_pair_t *pair, unsig
 
 	if (key == KEYS)
 		return wrong(p, at, "unknown key ",
-			name ? name : "(title, image, tags, difficulty, turns, time, memory)");
+			name ? name
+			     : "(title, image, tags, difficulty, turns, time, memory, reboot)");
 	if (*seen & 1u << key)
 		return wrong(p, at, "the key is there twice: ", name);
 	*seen |= 1u << key;

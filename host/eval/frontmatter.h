@@ -15,6 +15,7 @@ struct front {
 	char **tags;	  /* NULL-ended, or NULL */
 	int turns, time_s;
 	int memory_mib; /* 0: the image's */
+	bool reboot;	/* between break.sh and the model's work */
 };
 
 /*

@@ -2,7 +2,6 @@
 /* One attempt of one model at one scenario, from boot to verdict. */
 #include "trial.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -11,9 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
-#include "capture.h"
-#include "inject.h"
-#include "machine/start.h"
+#include "begin.h"
 #include "trial_state.h"
 
 #define BOOT_MS	    120000 /* x factor: from power-on to a system that is up */
@@ -29,40 +26,6 @@ static const char system_message[] =
 	"network connection. Find the cause of the problem and repair it in such a way that the "
 	"repair survives a reboot; change nothing else. When you are done, say so in plain text "
 	"without calling the tool: that ends your work.";
-
-static void say(const struct trial *t, const char *what)
-{
-	CLEAN(str) char *line = xasprintf("%s\n", what);
-	struct err ignored;
-
-	(void)fd_write(t->spec->progress, line, strlen(line), &ignored);
-}
-
-/* Closes the books on one phase of the trial; they add up to all of it. */
-static void phase_ends(struct trial *t, enum phase_name phase)
-{
-	int64_t now = clock_ms();
-
-	t->seconds[phase] += (double)(now - t->phase_start) / 1000;
-	t->phase_start = now;
-}
-
-static void note(struct trial *t, const char *event, const char *text)
-{
-	struct json *j = json_object();
-
-	json_set_str(j, "type", event);
-	if (text)
-		json_set(j, "text", record_text(text, strlen(text), SIZE_MAX));
-	record_event(&t->record, j);
-}
-
-/* Ends the trial: the user interrupted, or a cause that no guest can make. Always false. */
-static bool unscored(struct trial *t, const char *doing, struct err *err)
-{
-	t->host_failed = err->code != ERR_INTERRUPTED;
-	return err_in(err, "%s", doing);
-}
 
 /* A machine that is not sealed is none. */
 static bool start(struct trial *t, const char *overlay, const char *below, const char *console,
@@ -80,51 +43,7 @@ static bool start(struct trial *t, const char *overlay, const char *below, const
 
 	t->machine = machine_start(&t->loop, &spec, err);
 	if (!t->machine || !machine_prove_sealed(t->machine, err))
-		return unscored(t, "starting the machine", err);
-	return true;
-}
-
-static void tell(void *self, const char *text)
-{
-	say(self, text);
-}
-
-static bool boot(struct trial *t, struct err *err)
-{
-	int64_t template_ms = 0;
-	CLEAN(str) char *overlay = record_path(&t->record, "overlay.qcow2");
-	CLEAN(str) char *log = record_path(&t->record, "console.log");
-	const struct start_spec spec = {
-		.image = t->spec->image,
-		.overlay = overlay,
-		.console_log = log,
-		.memory_mib = t->spec->scenario->front.memory_mib,
-		.notice = tell,
-		.self = t,
-		.ret_template_ms = &template_ms,
-	};
-
-	say(t, "starting");
-	t->machine = machine_begin(&t->loop, &spec, &t->cold, err);
-	t->seconds[PHASE_TEMPLATE] = (double)template_ms / 1000;
-	t->phase_start += template_ms;
-	if (!t->machine)
-		return unscored(t, "starting the untouched image", err);
-	t->confinement = *machine_confinement(t->machine);
-	t->sealed = true;
-	phase_ends(t, PHASE_BOOT);
-	return true;
-}
-
-static bool break_it(struct trial *t, struct err *err)
-{
-	CLEAN(buf) struct buf output = { 0 };
-
-	say(t, "breaking it");
-	if (!inject(machine_session(t->machine), t->spec->scenario, t->factor, &output, err))
-		return unscored(t, "break.sh", err);
-	note(t, "break", buf_text(&output));
-	phase_ends(t, PHASE_BREAK);
+		return trial_unscored(t, "starting the machine", err);
 	return true;
 }
 
@@ -147,7 +66,7 @@ static void say_turn(void *self, int turn, const char *what)
 {
 	CLEAN(str) char *line = xasprintf("turn %d: %s", turn, what);
 
-	say(self, line);
+	trial_say(self, line);
 }
 
 static bool converse(struct trial *t, struct err *err)
@@ -166,10 +85,10 @@ static bool converse(struct trial *t, struct err *err)
 	};
 
 	if (!talk_run(&t->loop, &spec, &t->talk, err))
-		return unscored(t, "talking to the model", err);
+		return trial_unscored(t, "talking to the model", err);
 	if (t->talk.end == TALK_SERVER) {
 		err_set(err, ERR_PEER, "%s", t->talk.reason);
-		return unscored(t, "the model server failed", err);
+		return trial_unscored(t, "the model server failed", err);
 	}
 	t->ended = talk_end_name(t->talk.end);
 	if (t->talk.end == TALK_OFF || t->talk.end == TALK_CLOSED)
@@ -182,10 +101,10 @@ static bool run_script(struct trial *t, const char *text, struct err *err)
 	CLEAN(buf) struct buf seen = { 0 };
 	enum shell_end end = shell_script(&t->shell, text, SCRIPT_SEEN, &seen, err);
 
-	note(t, "script", buf_text(&seen));
+	trial_note(t, "script", buf_text(&seen));
 	switch (end) {
 	case SHELL_HOST:
-		return unscored(t, "running the script", err);
+		return trial_unscored(t, "running the script", err);
 	case SHELL_OFF:
 	case SHELL_CLOSED:
 		t->ended = talk_end_name(end == SHELL_OFF ? TALK_OFF : TALK_CLOSED);
@@ -210,19 +129,19 @@ static bool act(struct trial *t, struct err *err)
 		t->ended = "nothing";
 		break;
 	case MODEL_SOLUTION:
-		say(t, "running fix.sh");
+		trial_say(t, "running fix.sh");
 		ok = run_script(t, t->spec->scenario->fix_sh, err);
 		break;
 	case MODEL_SCRIPT:
-		say(t, "running the script");
+		trial_say(t, "running the script");
 		ok = run_script(t, model->script, err);
 		break;
 	case MODEL_SERVER:
-		say(t, "waiting for the model");
+		trial_say(t, "waiting for the model");
 		ok = converse(t, err);
 		break;
 	}
-	phase_ends(t, PHASE_MODEL);
+	trial_phase_ends(t, PHASE_MODEL);
 	return ok;
 }
 
@@ -243,7 +162,7 @@ static bool lost_in_split(struct trial *t, struct err *err)
 	CLEAN(str) char *story = NULL;
 
 	if (err->code == ERR_INTERRUPTED || machine_state(t->machine) == MACHINE_RUNS)
-		return unscored(t, "splitting the disk", err);
+		return trial_unscored(t, "splitting the disk", err);
 	story = machine_story(t->machine);
 	(void)snprintf(t->grade.lost, sizeof(t->grade.lost), "%s", story);
 	t->power_cut = true;
@@ -278,7 +197,7 @@ static bool power_down(struct trial *t, struct err *err)
 		!machine_powerdown(t->machine, limit, err) && err->code == ERR_INTERRUPTED)
 		return false;
 	t->power_cut = machine_state(t->machine) != MACHINE_OFF;
-	note(t, "power", t->power_cut ? "cut" : "off by the power button");
+	trial_note(t, "power", t->power_cut ? "cut" : "off by the power button");
 	let_go(t);
 	return true;
 }
@@ -288,7 +207,7 @@ static bool end_work(struct trial *t, struct err *err)
 	int64_t freeze = (int64_t)FREEZE_MS * t->factor;
 	bool ok = true;
 
-	say(t, "freezing the disk");
+	trial_say(t, "freezing the disk");
 	if (t->grade.lost[0]) {
 		ok = power_down(t, err);
 	} else if (session_prepare(
@@ -301,7 +220,7 @@ static bool end_work(struct trial *t, struct err *err)
 			"the machine would not freeze its disk: %.400s", err->text);
 		ok = power_down(t, err);
 	}
-	phase_ends(t, PHASE_END);
+	trial_phase_ends(t, PHASE_END);
 	return ok;
 }
 
@@ -315,14 +234,14 @@ static void remove_file(struct trial *t, const char *name)
 static bool judge_live(struct trial *t, struct err *err)
 {
 	if (!t->grade.lost[0]) {
-		say(t, "checking live");
+		trial_say(t, "checking live");
 		if (!stage_run(t->machine, t->spec->scenario, t->spec->scenario->live_sh, t->factor,
 			    &t->grade.live, err))
-			return unscored(t, "the live check", err);
+			return trial_unscored(t, "the live check", err);
 	}
 	let_go(t);
 	remove_file(t, "above.qcow2");
-	phase_ends(t, PHASE_LIVE);
+	trial_phase_ends(t, PHASE_LIVE);
 	return true;
 }
 
@@ -333,13 +252,13 @@ static bool boot_and_check(struct trial *t, struct err *err)
 	struct stage *stage = &t->grade.boot;
 
 	if (!overlay_create(above, below, err))
-		return unscored(t, "making the disk of the cold boot", err);
+		return trial_unscored(t, "making the disk of the cold boot", err);
 	if (!start(t, "boot.qcow2", below, "console-boot.log", err))
 		return false;
 	if (machine_wait_ready(t->machine, clock_in((int64_t)BOOT_MS * t->factor), err))
 		return stage_run(t->machine, t->spec->scenario, t->spec->scenario->boot_sh,
 			       t->factor, stage, err) ||
-		       unscored(t, "the boot check", err);
+		       trial_unscored(t, "the boot check", err);
 	if (err->code == ERR_INTERRUPTED)
 		return false;
 	(void)snprintf(stage->reason, sizeof(stage->reason), "the machine did not come up: %.400s",
@@ -351,11 +270,11 @@ static bool judge_boot(struct trial *t, struct err *err)
 {
 	bool ok;
 
-	say(t, "checking a cold boot");
+	trial_say(t, "checking a cold boot");
 	ok = boot_and_check(t, err);
 	let_go(t);
 	remove_file(t, "boot.qcow2");
-	phase_ends(t, PHASE_BOOT_STAGE);
+	trial_phase_ends(t, PHASE_BOOT_STAGE);
 	return ok;
 }
 
@@ -372,8 +291,8 @@ static void look_at_disk(struct trial *t)
 
 static bool play(struct trial *t, struct err *err)
 {
-	return boot(t, err) && break_it(t, err) && act(t, err) && end_work(t, err) &&
-	       judge_live(t, err) && judge_boot(t, err);
+	return begin_broken(t, err) && act(t, err) && end_work(t, err) && judge_live(t, err) &&
+	       judge_boot(t, err);
 }
 
 static enum trial_exit record_it(struct trial *t, struct err *err)
@@ -389,7 +308,7 @@ static enum trial_exit record_it(struct trial *t, struct err *err)
 	if (ok && t->record.failed)
 		ok = err_set(err, t->record.err.code, "%s", t->record.err.text);
 	if (!ok)
-		say(t, err->text);
+		trial_say(t, err->text);
 	return ok ? TRIAL_DONE : TRIAL_FAILED;
 }
 
@@ -401,7 +320,7 @@ enum trial_exit trial_run(const struct trial_spec *spec)
 
 	t.factor = accel_time_factor(spec->accel);
 	if (!loop_init(&t.loop, true, &err) || !record_open(&t.record, spec->folder, &err)) {
-		say(&t, err.text);
+		trial_say(&t, err.text);
 		return TRIAL_FAILED;
 	}
 	if (!play(&t, &err) && t.host_failed)
@@ -411,7 +330,8 @@ enum trial_exit trial_run(const struct trial_spec *spec)
 	remove_file(&t, "boot.qcow2");
 	end = t.loop.interrupted ? TRIAL_INTERRUPTED : record_it(&t, &err);
 	grade_release(&t.grade);
-	free(t.cold);
+	free(t.start_reason);
+	free(t.template);
 	json_free(t.started);
 	record_release(&t.record);
 	loop_release(&t.loop);

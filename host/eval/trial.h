@@ -2,8 +2,8 @@
 /*
  * One attempt of one model at one scenario, from boot to verdict, in a process of its own.
  *
- * How it works. Boot an overlay of the image's disk, break it, let the model work, freeze. What the
- * model left is then judged twice: live, in the same machine, whose writes go to a layer that
+ * How it works. Begin with a broken machine (begin.h), let the model work, freeze. What the model
+ * left is then judged twice: live, in the same machine, whose writes go to a layer that
  * nobody reads; and after a cold boot of a copy. What the guest does to itself ends in a verdict
  * "fail"; what only the host can do wrong ends in "unscored".
  */

@@ -1,12 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trial.json that is made of what is known. */
+/* What is known of a trial while it runs, and the trial.json that is made of it. */
 #include "trial_state.h"
 
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+
+void trial_say(const struct trial *t, const char *what)
+{
+	CLEAN(str) char *line = xasprintf("%s\n", what);
+	struct err ignored;
+
+	(void)fd_write(t->spec->progress, line, strlen(line), &ignored);
+}
+
+void trial_note(struct trial *t, const char *event, const char *text)
+{
+	struct json *j = json_object();
+
+	json_set_str(j, "type", event);
+	if (text)
+		json_set(j, "text", record_text(text, strlen(text), SIZE_MAX));
+	record_event(&t->record, j);
+}
+
+void trial_phase_ends(struct trial *t, enum phase_name phase)
+{
+	int64_t now = clock_ms();
+
+	t->seconds[phase] += (double)(now - t->phase_start) / 1000;
+	t->phase_start = now;
+}
+
+bool trial_unscored(struct trial *t, const char *doing, struct err *err)
+{
+	t->host_failed = err->code != ERR_INTERRUPTED;
+	return err_in(err, "%s", doing);
+}
 
 /* In the order of the trial; each only if it is there. */
 static const char *const files[] = { "console.log", "transcript.jsonl", "commands",
@@ -125,9 +159,11 @@ bool trial_finish(const struct trial *t, struct err *err)
 	json_set_int(j, "prompt_tokens", t->talk.prompt_tokens);
 	json_set_int(j, "completion_tokens", t->talk.completion_tokens);
 	json_set(j, "seconds", seconds_json(t));
-	json_set_str(j, "start", t->cold ? "cold boot" : "clone of a template");
-	if (t->cold)
-		json_set(j, "start_reason", record_text(t->cold, strlen(t->cold), SIZE_MAX));
+	json_set_str(j, "start", t->start);
+	if (t->start_reason)
+		json_set(j, "start_reason",
+			record_text(t->start_reason, strlen(t->start_reason), SIZE_MAX));
+	json_set_str(j, "template", t->template);
 	json_set_bool(j, "sealed", t->sealed);
 	if (t->sealed)
 		json_set(j, "confinement", confinement_json(&t->confinement));

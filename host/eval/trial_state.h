@@ -32,8 +32,11 @@ struct trial {
 	struct grade grade;
 	int factor; /* for time limits */
 
-	const char *ended; /* how the model's work ended; NULL: it never began */
-	char *cold; /* why the machine was booted and not cloned, owned; NULL: it was cloned */
+	const char *ended;  /* how the model's work ended; NULL: it never began */
+	const char *start;  /* what the machine began as; NULL: there was none */
+	char *start_reason; /* why it began as nothing better, owned; NULL: there is nothing better
+			     */
+	char *template;	    /* id of the scenario's template that it began from, owned; or NULL */
 	struct confinement confinement; /* of the machine that it began with, once sealed */
 	bool sealed, power_cut;
 	bool host_failed; /* the trial stopped for a cause that no guest can make */
@@ -41,6 +44,15 @@ struct trial {
 	int64_t phase_start;
 	double seconds[PHASES];
 };
+
+/* A line for people who watch. */
+void trial_say(const struct trial *t, const char *what);
+/* A line of the transcript. text NULL: none. */
+void trial_note(struct trial *t, const char *event, const char *text);
+/* Closes the books on one phase of the trial; they add up to all of it. */
+void trial_phase_ends(struct trial *t, enum phase_name phase);
+/* Ends the trial: the user interrupted, or a cause that no guest can make. Always false. */
+bool trial_unscored(struct trial *t, const char *doing, struct err *err);
 
 /* Writes trial.json. The grade has been judged. */
 bool trial_finish(const struct trial *t, struct err *err);

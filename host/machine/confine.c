@@ -97,7 +97,7 @@ static void allow_machine(struct landlock *l, const struct machine_spec *spec, e
 	/* QEMU opens it for writing, though it maps it privately. */
 	if (spec->memory == MEMORY_PRIVATE)
 		landlock_allow(l, spec->memory_file, LANDLOCK_CHANGE);
-	if (spec->memory == MEMORY_SHARED)
+	if (memory_is_given(spec))
 		landlock_allow_fd(l, spec->memory_fd, LANDLOCK_CHANGE);
 }
 

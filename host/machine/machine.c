@@ -94,7 +94,7 @@ static bool start_qemu(struct machine *m, const struct machine_spec *spec,
 {
 	const struct qemu_fds fds = { theirs->control, theirs->channel, theirs->console };
 	const int keep[] = { theirs->control, theirs->channel, theirs->console,
-		spec->memory == MEMORY_SHARED ? spec->memory_fd : -1, -1 };
+		memory_is_given(spec) ? spec->memory_fd : -1, -1 };
 	CLEAN(confine) struct confine *confine = confine_new(spec, m->accel);
 	char **argv = qemu_command(spec, m->accel, &fds);
 

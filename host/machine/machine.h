@@ -28,6 +28,7 @@ enum memory {
 	MEMORY_OWN,	/* gone with the machine */
 	MEMORY_SHARED,	/* in memory_fd, which the machine writes to: it will become a template */
 	MEMORY_PRIVATE, /* begins as memory_file says; what is written is gone with the machine */
+	MEMORY_COPY,	/* in memory_fd, a copy of a template's: it will become another template */
 };
 
 struct machine_spec {
@@ -39,8 +40,20 @@ struct machine_spec {
 	int memory_mib;		 /* 0: the image's */
 	enum memory memory;
 	const char *memory_file; /* of MEMORY_PRIVATE */
-	int memory_fd;		 /* of MEMORY_SHARED; borrowed during the start */
+	int memory_fd;		 /* of MEMORY_SHARED and MEMORY_COPY; borrowed during the start */
 };
+
+/* Is its memory in memory_fd? */
+static inline bool memory_is_given(const struct machine_spec *spec)
+{
+	return spec->memory == MEMORY_SHARED || spec->memory == MEMORY_COPY;
+}
+
+/* Does it wait for the state of a template? */
+static inline bool memory_goes_on(const struct machine_spec *spec)
+{
+	return spec->memory == MEMORY_PRIVATE || spec->memory == MEMORY_COPY;
+}
 
 struct machine;
 struct confinement;
@@ -69,6 +82,8 @@ extern const char *const machine_env[];
 bool machine_wait_hello(struct machine *m, int64_t deadline, struct err *err);
 /* The same, then the image's ready command: the system is up. */
 bool machine_wait_ready(struct machine *m, int64_t deadline, struct err *err);
+/* Reboots it as its root would, and waits until the system is up again. */
+bool machine_reboot(struct machine *m, int64_t deadline, struct err *err);
 
 enum machine_state {
 	MACHINE_RUNS,
@@ -106,9 +121,9 @@ bool machine_split(struct machine *m, const char *new_overlay, struct err *err);
 /* Presses the power button and waits for the end. */
 bool machine_powerdown(struct machine *m, int64_t deadline, struct err *err);
 
-/* Saves the state of a stopped machine with MEMORY_SHARED. It must not run again. */
+/* Saves the state of a stopped machine whose memory is given. It must not run again. */
 bool machine_save(struct machine *m, struct buf *ret_state, int64_t deadline, struct err *err);
-/* Wakes a machine with MEMORY_PRIVATE, which waits until then: loads the state, proves that it is
+/* Wakes a machine whose memory goes on, which waits until then: loads the state, proves that it is
  * sealed, lets it run, waits for the HELLO, and heals it: new random numbers, the time of day, a
  * disk that takes writes. */
 bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, struct err *err);

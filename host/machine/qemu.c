@@ -110,12 +110,11 @@ static void add_memory(struct args *a, const struct machine_spec *spec, int mib)
 	json_set_str(object, "qom-type", "memory-backend-file");
 	json_set_str(object, "id", "ram");
 	json_set_int(object, "size", (int64_t)mib << 20);
-	json_set_str(
-		object, "mem-path", spec->memory == MEMORY_SHARED ? inherited : spec->memory_file);
-	json_set_bool(object, "share", spec->memory == MEMORY_SHARED);
+	json_set_str(object, "mem-path", memory_is_given(spec) ? inherited : spec->memory_file);
+	json_set_bool(object, "share", memory_is_given(spec));
 	line = json_line(object);
 	add_value(a, "-object", "%s", line);
-	if (spec->memory == MEMORY_PRIVATE)
+	if (memory_goes_on(spec))
 		add_value(a, "-incoming", "defer");
 }
 

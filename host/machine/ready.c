@@ -127,3 +127,33 @@ bool machine_wait_ready(struct machine *m, int64_t deadline, struct err *err)
 			err);
 	return machine_fail(m, "the system in the guest did not come up", err);
 }
+
+struct reboot {
+	const struct machine *m;
+	unsigned greetings; /* before */
+};
+
+static bool rebooted_or_over(const void *arg)
+{
+	const struct reboot *r = arg;
+
+	return session_greetings(r->m->session) != r->greetings || over(r->m);
+}
+
+bool machine_reboot(struct machine *m, int64_t deadline, struct err *err)
+{
+	static const char *const argv[] = { "reboot", NULL };
+	const struct command_spec spec = { .argv = argv, .env = machine_env };
+	const struct reboot reboot = { m, session_greetings(m->session) };
+	struct command_result result;
+
+	if (!command_run(m->session, &spec, deadline, &result, err))
+		return machine_fail(m, "the guest does not go down", err);
+	/* One that is on its way down may have taken the command with it. */
+	if (result.end == COMMAND_FAILED || (result.end == COMMAND_EXITED && result.value))
+		return err_set(err, ERR_PEER, "the guest can't reboot: %s",
+			result.end == COMMAND_FAILED ? result.text : "its command reboot fails");
+	if (!loop_until(m->loop, rebooted_or_over, &reboot, deadline, err))
+		return machine_fail(m, "the guest did not come back", err);
+	return machine_wait_ready(m, deadline, err);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of one image's template. */
+/* The folder of one template. */
 #include "template_folder.h"
 
 #include <dirent.h>
@@ -24,15 +24,24 @@
 
 const char *const folder_kinds[FOLDER_KINDS] = { "memory", "state", "qcow2" };
 
-struct folder *folder_open(const char *image, struct err *err)
+char *folder_title(const char *name)
 {
-	CLEAN(str) char *below = xasprintf("templates/%s", image);
+	size_t prefix = strlen(FOLDER_SCENARIO);
+
+	if (!strncmp(name, FOLDER_SCENARIO, prefix))
+		return xasprintf("scenario %s", name + prefix);
+	return xasprintf("image %s", name);
+}
+
+struct folder *folder_open(const char *name, struct err *err)
+{
+	CLEAN(str) char *below = xasprintf("templates/%s", name);
 	CLEAN(folder) struct folder *f = xcalloc(1, sizeof(*f));
 	CLEAN(str) char *all = home_path("templates");
 	CLEAN(str) char *lock = NULL;
 	struct folder *out;
 
-	*f = (struct folder){ .image = xstrdup(image), .path = home_path(below), .lock = -1 };
+	*f = (struct folder){ .title = folder_title(name), .path = home_path(below), .lock = -1 };
 	lock = xasprintf("%s/lock", f->path);
 	/* What it holds is the memory of a machine: its owner's alone. */
 	if (!dir_make(all, err))
@@ -52,7 +61,7 @@ void folder_free(struct folder *f)
 	if (!f)
 		return;
 	fd_close(&f->lock);
-	free(f->image);
+	free(f->title);
 	free(f->path);
 	free(f);
 }
@@ -79,14 +88,14 @@ bool folder_lock(struct loop *loop, const struct folder *f, int how, template_no
 			return false;
 		if (clock_ms() > end)
 			return err_set(err, ERR_TIME,
-				"another postern has been busy with the template of image %s for "
+				"another postern has been busy with the template of %s for "
 				"%d minutes",
-				f->image, WAIT_MINUTES);
+				f->title, WAIT_MINUTES);
 		if (notice && clock_ms() > tell) {
 			CLEAN(str)
 			char *text = xasprintf(
-				"waiting for another postern that makes the template of image %s",
-				f->image);
+				"waiting for another postern that makes the template of %s",
+				f->title);
 
 			notice(self, text);
 			tell = end;

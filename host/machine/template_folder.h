@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of one image's template.
+ * The folder of one template: of an image, IMAGE, or of a scenario, scenario:NAME.
  *
  *   lock           shared: machines start from the template; exclusive: it is made or removed
  *   template.json  what it depends on, the id of its files, their hashes; written last
@@ -20,20 +20,23 @@
 #include "err.h"
 #include "template.h"
 
-#define FOLDER_KINDS 3
+#define FOLDER_KINDS	3
+#define FOLDER_SCENARIO "scenario:" /* no image's name has a colon */
 
 /* "memory", "state", "qcow2". */
 extern const char *const folder_kinds[FOLDER_KINDS];
 
 /* Strings owned. The lock goes with it. */
 struct folder {
-	char *image;
+	char *title; /* "image server" */
 	char *path;
 	int lock;
 };
 
 /* Makes the folder when it is not there. NULL on failure. */
-struct folder *folder_open(const char *image, struct err *err);
+struct folder *folder_open(const char *name, struct err *err);
+/* "image server", "scenario port-squatter": what the template of this name is of. Returns owned. */
+char *folder_title(const char *name);
 /* NULL is fine. */
 void folder_free(struct folder *f);
 

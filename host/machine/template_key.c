@@ -43,10 +43,11 @@ static char *contents(const struct image *image)
 }
 
 /* All devices and settings stand in the command line; names of files are left out. */
-static char *command_line(const struct image *image, enum accel accel)
+static char *command_line(const struct image *image, int memory_mib, enum accel accel)
 {
 	const struct machine_spec spec = { .image = image,
 		.overlay = image->disk ? "overlay" : NULL,
+		.memory_mib = memory_mib,
 		.memory = MEMORY_PRIVATE,
 		.memory_file = "memory" };
 	char **argv = qemu_command(&spec, accel, &(struct qemu_fds){ 0 });
@@ -75,14 +76,15 @@ static char *processor(enum accel accel)
 	return xstrdup(buf_text(&text));
 }
 
-struct json *template_key(const struct image *image, enum accel accel)
+struct json *template_key(
+	const struct image *image, int memory_mib, enum accel accel, const char *base)
 {
 	struct json *key = json_object();
 	CLEAN(str) char *files = contents(image);
 	CLEAN(str) char *qemu = program();
-	CLEAN(str) char *line = command_line(image, accel);
+	CLEAN(str) char *line = command_line(image, memory_mib, accel);
 	CLEAN(str) char *cpu = processor(accel);
-	CLEAN(str) char *memory = xasprintf("%d MiB", image->memory_mib);
+	CLEAN(str) char *memory = xasprintf("%d MiB", memory_mib);
 
 	json_set_str(key, "postern", VERSION);
 	json_set_str(key, "image", files);
@@ -91,19 +93,19 @@ struct json *template_key(const struct image *image, enum accel accel)
 	json_set_str(key, "processor", cpu);
 	json_set_str(key, "memory", memory);
 	json_set_str(key, "command line", line);
+	if (base)
+		json_set_str(key, "image's template", base);
 	return key;
 }
 
 const char *template_key_differs(const struct json *is, const struct json *was)
 {
-	static const char *const names[] = { "postern", "image", "QEMU", "accelerator", "processor",
-		"memory", "command line" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		const char *a = json_get_str(is, names[i]), *b = json_get_str(was, names[i]);
+	for (size_t i = 0; i < json_len(is); i++) {
+		const char *name = json_name(json_at(is, i));
+		const char *a = json_get_str(is, name), *b = json_get_str(was, name);
 
 		if (!a || !b || strcmp(a, b) != 0)
-			return names[i];
+			return name;
 	}
 	return NULL;
 }

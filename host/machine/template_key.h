@@ -7,9 +7,11 @@
 #include "base/json.h"
 #include "image.h"
 
-/* Returns owned. */
-struct json *template_key(const struct image *image, enum accel accel);
-/* The name of the first input that differs, static text; NULL: none does. */
+/* base: id of the template that it is made from; NULL: it is made from a boot. Returns owned: name
+ * of each input -> text. */
+struct json *template_key(
+	const struct image *image, int memory_mib, enum accel accel, const char *base);
+/* The name of the first input that differs, borrowed from is; NULL: none does. */
 const char *template_key_differs(const struct json *is, const struct json *was);
 
 #endif

@@ -12,6 +12,26 @@
 #include "template_key.h"
 #include "template_pages.h"
 
+/* NULL: it is the template of an image. */
+static const char *scenario_of(const char *name)
+{
+	size_t prefix = strlen(FOLDER_SCENARIO);
+
+	return strncmp(name, FOLDER_SCENARIO, prefix) != 0 ? NULL : name + prefix;
+}
+
+/* NULL: nobody knows. Templates of images that were made by an older postern don't say it. */
+static const char *image_of(const char *name, const struct json *manifest)
+{
+	return scenario_of(name) ? json_get_str(manifest, "image") : name;
+}
+
+/* The id of the template that it was made from; NULL: it was made from a boot. */
+static const char *base_of(const struct json *manifest)
+{
+	return json_get_str(json_get(manifest, "key"), "image's template");
+}
+
 /* There is none of it: can't it be seen, is the name wrong, or was no machine started yet? */
 static bool no_template(const char *name, struct err *err)
 {
@@ -20,6 +40,10 @@ static bool no_template(const char *name, struct err *err)
 
 	if (!template_names(&others, err))
 		return false;
+	if (scenario_of(name))
+		return err_set(err, ERR_INPUT,
+			"there is no template of a scenario %s; see postern template ls",
+			scenario_of(name));
 	if (!image_open(name, &image, err))
 		return err_in(err, "there is no template of an image %s", name);
 	return err_set(err, ERR_INPUT,
@@ -59,10 +83,15 @@ static bool is_empty(const char *image)
 	return f && !holds_any(f);
 }
 
+static void add_name(struct buf *names, const char *name)
+{
+	buf_printf(names, "%s%s", names->len ? ", " : "", name);
+}
+
 bool template_names(char **ret_names, struct err *err)
 {
 	CLEAN(str) char *folder = home_path("templates");
-	CLEAN(buf) struct buf names = { 0 };
+	CLEAN(buf) struct buf names = { 0 }, images = { 0 };
 	CLEAN(str) char *all = NULL;
 	char *rest = NULL;
 
@@ -71,31 +100,49 @@ bool template_names(char **ret_names, struct err *err)
 	for (char *name = all ? strtok_r(all, ", ", &rest) : NULL; name;
 		name = strtok_r(NULL, ", ", &rest))
 		if (!is_empty(name))
-			buf_printf(&names, "%s%s", names.len ? ", " : "", name);
+			add_name(scenario_of(name) ? &names : &images, name);
+	if (images.len)
+		add_name(&names, buf_text(&images));
 	*ret_names = names.len ? buf_take(&names) : NULL;
 	return true;
 }
 
-/* Why no machine may start from it, owned; NULL: it fits. */
-static char *misfit(const struct folder *f, enum accel accel)
+/* The id of an image's template; "": there is none. Owned. */
+static char *id_of(const char *image)
 {
+	struct err err;
+	CLEAN(folder) struct folder *f = open_folder(image, &err);
+	CLEAN(json) struct json *manifest = f ? folder_manifest(f) : NULL;
+	const char *id = json_get_str(manifest, "id");
+
+	return xstrdup(id ? id : "");
+}
+
+/* Why no machine may start from it, owned; NULL: it fits. */
+static char *misfit(
+	const struct folder *f, const char *name, const struct json *manifest, enum accel accel)
+{
+	const char *of = image_of(name, manifest);
 	CLEAN(image) struct image image = { 0 };
 	CLEAN(json) struct json *key = NULL;
-	struct template t = { .image = &image };
+	CLEAN(str) char *base = base_of(manifest) ? id_of(of ? of : "") : NULL;
+	CLEAN(template) struct template t = { .image = &image };
 	const char *why;
 	struct err err;
 
-	if (!image_open(f->image, &image, &err))
+	if (!of)
+		return template_reason(folder_has_manifest(f) ? "files" : "none");
+	if (!image_open(of, &image, &err))
 		return xstrdup(err.text);
-	key = template_key(&image, accel);
+	t.memory_mib = (int)json_get_int(manifest, "memory_mib", image.memory_mib);
+	key = template_key(&image, t.memory_mib, accel, base);
 	why = template_check(f, key, &t);
-	template_release(&t);
 	return why ? template_reason(why) : NULL;
 }
 
-struct json *template_describe(struct loop *loop, const char *image, struct err *err)
+struct json *template_describe(struct loop *loop, const char *name, struct err *err)
 {
-	CLEAN(folder) struct folder *f = open_folder(image, err);
+	CLEAN(folder) struct folder *f = open_folder(name, err);
 	CLEAN(json) struct json *manifest = NULL;
 	CLEAN(str) char *reason = NULL;
 	struct folder_use use;
@@ -108,9 +155,11 @@ struct json *template_describe(struct loop *loop, const char *image, struct err 
 	manifest = folder_manifest(f);
 	if (!folder_measure(f, json_get_str(manifest, "id"), &use, err))
 		return NULL;
-	reason = misfit(f, accel);
+	reason = misfit(f, name, manifest, accel);
 	out = json_object();
-	json_set_str(out, "image", image);
+	json_set_str(out, "name", name);
+	json_set_str(out, "image", image_of(name, manifest));
+	json_set_str(out, "scenario", scenario_of(name));
 	json_set_str(out, "made", json_get_str(manifest, "made"));
 	json_set_bool(out, "fits", !reason);
 	json_set_str(out, "reason", reason);
@@ -132,9 +181,9 @@ static bool verify_file(const struct folder *f, const char *id, const char *kind
 }
 
 bool template_verify(
-	struct loop *loop, const char *image, template_notice *notice, void *self, struct err *err)
+	struct loop *loop, const char *name, template_notice *notice, void *self, struct err *err)
 {
-	CLEAN(folder) struct folder *f = open_folder(image, err);
+	CLEAN(folder) struct folder *f = open_folder(name, err);
 	CLEAN(json) struct json *manifest = NULL;
 	const struct json *hashes;
 	const char *id;
@@ -146,24 +195,68 @@ bool template_verify(
 	hashes = json_get(manifest, "hashes");
 	if (!id || !json_len(hashes))
 		return err_set(err, ERR_INPUT,
-			"image %s has no whole template: the next machine makes one", image);
+			"%s has no whole template: the next machine makes one", f->title);
 	for (size_t i = 0; i < FOLDER_KINDS; i++) {
 		const char *hash = json_get_str(hashes, folder_kinds[i]);
 
 		if (hash && !verify_file(f, id, folder_kinds[i], hash, err))
-			return err_in(err, "the template of image %s is damaged, remove it", image);
+			return err_in(err, "the template of %s is damaged, remove it", f->title);
 	}
 	return true;
 }
 
-bool template_remove(struct loop *loop, const char *image, template_notice *notice, void *self,
+/* Does its disk stand on that of the image's? */
+static bool stands_on(const char *name, const char *image)
+{
+	struct err err;
+	CLEAN(folder) struct folder *f = scenario_of(name) ? open_folder(name, &err) : NULL;
+	CLEAN(json) struct json *manifest = f ? folder_manifest(f) : NULL;
+	const char *its = image_of(name, manifest);
+
+	return base_of(manifest) && its && !strcmp(its, image);
+}
+
+static bool remove_dependent(struct loop *loop, const char *name, const struct folder *under,
+	template_notice *notice, void *self, struct err *err)
+{
+	CLEAN(folder) struct folder *f = open_folder(name, err);
+	CLEAN(str) char *text = NULL;
+
+	if (!f || !folder_lock(loop, f, LOCK_EX, notice, self, err) || !folder_empty(f, err))
+		return false;
+	text = xasprintf("removed the template of %s too: its disk stood on that of the one of %s",
+		f->title, under->title);
+	notice(self, text);
+	return true;
+}
+
+/* Nobody makes or starts one that stands there while we hold the lock of the one below. */
+static bool remove_dependents(struct loop *loop, const char *name, const struct folder *under,
+	template_notice *notice, void *self, struct err *err)
+{
+	CLEAN(str) char *names = NULL;
+	char *rest = NULL;
+
+	if (!template_names(&names, err))
+		return false;
+	for (char *other = names ? strtok_r(names, ", ", &rest) : NULL; other;
+		other = strtok_r(NULL, ", ", &rest))
+		if (stands_on(other, name) &&
+			!remove_dependent(loop, other, under, notice, self, err))
+			return false;
+	return true;
+}
+
+bool template_remove(struct loop *loop, const char *name, template_notice *notice, void *self,
 	struct folder_use *ret_removed, struct err *err)
 {
-	CLEAN(folder) struct folder *f = open_folder(image, err);
+	CLEAN(folder) struct folder *f = open_folder(name, err);
 
 	if (!f || !folder_lock(loop, f, LOCK_EX, notice, self, err) ||
 		!folder_measure(f, NULL, ret_removed, err))
 		return false;
 	/* Another process may have removed it while we waited. */
-	return ret_removed->files ? folder_empty(f, err) : no_template(image, err);
+	if (!ret_removed->files)
+		return no_template(name, err);
+	return remove_dependents(loop, name, f, notice, self, err) && folder_empty(f, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a cold boot to the files of a template. */
+/* From a machine that is up to the files of a template. */
 #include "template_make.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,13 +10,15 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "template_folder.h"
 
 #define WARM_MS	   20000  /* times the factor: for all warm-up commands */
 #define FREEZE_MS  600000 /* of a clone's life that is not its own: it is healed before */
 #define SAVE_MS	   60000
-#define LOOK_MS	   200	/* between two looks at how busy the guest is */
-#define SETTLE_MS  8000 /* times the factor: a guest that is never idle is saved busy */
-#define IDLE_MS	   10	/* of processor time in LOOK_MS: that is idle */
+#define WAKE_MS	   10000 /* times the factor; it takes some tens of milliseconds */
+#define LOOK_MS	   200	 /* between two looks at how busy the guest is */
+#define SETTLE_MS  8000	 /* times the factor: a guest that is never idle is saved busy */
+#define IDLE_MS	   10	 /* of processor time in LOOK_MS: that is idle */
 #define IDLE_LOOKS 3
 
 /* What agents, checks and models run first: its pages are then in the guest's memory. */
@@ -64,65 +67,114 @@ static bool save(struct machine *m, const char *path, int64_t deadline, struct e
 	       file_write_private(path, state.data, state.len, err);
 }
 
-static struct machine *boot(struct loop *loop, const struct machine_spec *spec, enum accel accel,
-	bool *ret_boots, struct err *err)
+static struct machine *boot(struct loop *loop, const struct template_plan *plan,
+	const struct machine_spec *spec, bool *ret_avoidable, struct err *err)
 {
-	struct machine *m = machine_start_on(loop, spec, accel, err);
+	struct machine *m = machine_start_on(loop, spec, plan->accel, err);
 
-	if (m && machine_wait_ready(m, clock_in(machine_boot_ms(m)), err))
-		return m;
+	if (m && machine_wait_ready(m, clock_in(machine_boot_ms(m)), err)) {
+		int64_t limit = (int64_t)WARM_MS * accel_time_factor(plan->accel);
+
+		if (machine_prove_sealed(m, err) && run_warm_up(m, clock_in(limit), err))
+			return m;
+	} else {
+		*ret_avoidable = false;
+	}
 	machine_free(m);
-	*ret_boots = false;
 	return NULL;
 }
 
-static bool warm_and_save(struct loop *loop, struct machine *m, const struct image *image,
+/* One that fails is trusted no more than after a clone that failed. */
+static struct machine *go_on(struct loop *loop, const struct template_plan *plan,
+	const struct machine_spec *spec, struct err *err)
+{
+	struct machine *m = machine_start_on(loop, spec, plan->accel, err);
+	int64_t limit = (int64_t)WAKE_MS * accel_time_factor(plan->accel);
+
+	if (!m || machine_wake(m, &plan->base->state, clock_in(limit), err))
+		return m;
+	if (err->code != ERR_INTERRUPTED && err->code != ERR_DENIED)
+		folder_drop_manifest(plan->base->folder);
+	machine_free(m);
+	return NULL;
+}
+
+static bool change(struct machine *m, const struct template_plan *plan, struct json **ret_said,
+	bool *ret_avoidable, struct err *err)
+{
+	const struct template_change *c = plan->change;
+
+	if (!c || c->apply(c->self, m, ret_said, err))
+		return true;
+	*ret_avoidable = false;
+	return false;
+}
+
+static bool settle_and_save(struct loop *loop, struct machine *m, const struct template_plan *plan,
 	const char *state, struct err *err)
 {
-	const int factor = accel_time_factor(machine_accel(m));
+	const int factor = accel_time_factor(plan->accel);
 	int64_t end;
 
-	if (!machine_prove_sealed(m, err) ||
-		!run_warm_up(m, clock_in((int64_t)WARM_MS * factor), err) ||
-		!settle(loop, m, clock_in((int64_t)SETTLE_MS * factor), err))
+	if (!settle(loop, m, clock_in((int64_t)SETTLE_MS * factor), err))
 		return false;
 	end = clock_in((int64_t)SAVE_MS * factor);
-	if (image->disk && !session_prepare(machine_session(m), FREEZE_MS, end, err))
+	if (plan->image->disk && !session_prepare(machine_session(m), FREEZE_MS, end, err))
 		return false;
 	return save(m, state, end, err);
 }
 
-/* Not in its file from the beginning: a file system that writes dirty pages back slows the guest.
- */
-static int make_memory(const struct image *image, struct err *err)
+/* A boot has its memory not in its file from the beginning: a file system that writes dirty pages
+ * back slows the guest. What goes on from a template changes little of it. */
+static int make_memory(
+	const struct template_plan *plan, const struct template_files *files, struct err *err)
 {
-	int fd = memfd_create("postern-template", MFD_CLOEXEC);
+	int fd = -1;
 
-	if (fd < 0 || ftruncate(fd, (off_t)image->memory_mib << 20) < 0) {
-		err_errno(err, "memory for a template");
-		fd_close(&fd);
+	if (!plan->base) {
+		fd = memfd_create("postern-template", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)plan->memory_mib << 20) < 0) {
+			err_errno(err, "memory for a template");
+			fd_close(&fd);
+		}
+	} else if (pages_clone(plan->base->memory, files->memory, err)) {
+		fd = open(files->memory, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			err_errno(err, "%s", files->memory);
 	}
 	return fd;
 }
 
-bool template_make(struct loop *loop, const struct image *image, enum accel accel,
-	const struct template_files *files, char ret_memory_hash[PAGES_HASH], bool *ret_boots,
+static bool make_disk(
+	const struct template_plan *plan, const struct template_files *files, struct err *err)
+{
+	const char *under = plan->base ? plan->base->disk : plan->image->disk;
+
+	return !files->disk || overlay_create(files->disk, under, err);
+}
+
+bool template_make(struct loop *loop, const struct template_plan *plan,
+	const struct template_files *files, struct template_made *ret_made, bool *ret_avoidable,
 	struct err *err)
 {
-	CLEAN(fd) int fd = make_memory(image, err);
-	const struct machine_spec spec = {
-		.image = image, .overlay = files->disk, .memory = MEMORY_SHARED, .memory_fd = fd
-	};
+	CLEAN(fd) int fd = make_memory(plan, files, err);
+	const struct machine_spec spec = { .image = plan->image,
+		.overlay = files->disk,
+		.memory_mib = plan->memory_mib,
+		.memory = plan->base ? MEMORY_COPY : MEMORY_SHARED,
+		.memory_fd = fd };
 	struct machine *m;
 	bool ok;
 
-	if (fd < 0 || (files->disk && !overlay_create(files->disk, image->disk, err)))
+	if (fd < 0 || !make_disk(plan, files, err))
 		return false;
-	m = boot(loop, &spec, accel, ret_boots, err);
-	ok = m && warm_and_save(loop, m, image, files->state, err);
+	m = plan->base ? go_on(loop, plan, &spec, err)
+		       : boot(loop, plan, &spec, ret_avoidable, err);
+	ok = m && change(m, plan, &ret_made->said, ret_avoidable, err) &&
+	     settle_and_save(loop, m, plan, files->state, err);
 	/* A template that ran on would change the memory of its clones. */
 	machine_free(m);
-	ok = ok && pages_copy(fd, files->memory, ret_memory_hash, err);
+	ok = ok && (plan->base || pages_copy(fd, files->memory, ret_made->memory_hash, err));
 	if (ok && files->disk && chmod(files->disk, 0400) < 0)
 		return err_errno(err, "%s", files->disk);
 	return ok;

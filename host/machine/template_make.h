@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boots, warms and saves a machine. */
+/* From a machine that is up to the files of a template. */
 #ifndef TEMPLATE_MAKE_H
 #define TEMPLATE_MAKE_H
 
-#include "machine.h"
+#include "base/json.h"
+#include "template.h"
 #include "template_pages.h"
+
+/* All is borrowed. */
+struct template_plan {
+	const struct image *image;
+	const struct template *base;	      /* the machine begins as its clone. NULL: it boots */
+	const struct template_change *change; /* NULL: none */
+	int memory_mib;
+	enum accel accel;
+};
 
 /* Paths borrowed. */
 struct template_files {
@@ -12,9 +22,21 @@ struct template_files {
 	const char *disk; /* NULL: the image has none */
 };
 
-/* Makes the files; the machine is gone then. *ret_boots is set to false when it did not come up. */
-bool template_make(struct loop *loop, const struct image *image, enum accel accel,
-	const struct template_files *files, char ret_memory_hash[PAGES_HASH], bool *ret_boots,
+/* Zeroed is empty. */
+struct template_made {
+	char memory_hash[PAGES_HASH]; /* "": not known yet, and the file may not be on disk */
+	struct json *said;	      /* owned; of the change */
+};
+
+static inline void template_made_clean(struct template_made *made)
+{
+	json_free(made->said);
+}
+
+/* Makes the files; the machine is gone then. *ret_avoidable is set to false when it did not come
+ * up, or can't be changed. */
+bool template_make(struct loop *loop, const struct template_plan *plan,
+	const struct template_files *files, struct template_made *ret_made, bool *ret_avoidable,
 	struct err *err);
 
 #endif

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +20,7 @@
 struct walk {
 	int from, to; /* to -1: nowhere */
 	off_t size;
-	struct sha256 sum;
+	struct sha256 *sum; /* NULL: not asked for */
 };
 
 static void add_number(struct sha256 *sum, off_t n)
@@ -39,8 +41,10 @@ static bool take_page(struct walk *w, off_t at, const char *bytes, size_t len)
 {
 	if (is_zero(bytes, len))
 		return true;
-	add_number(&w->sum, at / PAGE);
-	sha256_add(&w->sum, bytes, len);
+	if (w->sum) {
+		add_number(w->sum, at / PAGE);
+		sha256_add(w->sum, bytes, len);
+	}
 	return w->to < 0 || pwrite(w->to, bytes, len, at) == (ssize_t)len;
 }
 
@@ -63,13 +67,10 @@ static bool take_data(struct walk *w, off_t at, off_t end)
 }
 
 /* False leaves the reason in errno. */
-static bool walk(struct walk *w, char ret_hash[PAGES_HASH])
+static bool walk(struct walk *w)
 {
 	off_t at = 0, data;
-	uint8_t hash[32];
 
-	sha256_init(&w->sum);
-	add_number(&w->sum, w->size);
 	errno = EIO;
 	while (at < w->size && (data = lseek(w->from, at, SEEK_DATA)) >= 0) {
 		off_t end = lseek(w->from, data, SEEK_HOLE);
@@ -81,38 +82,70 @@ static bool walk(struct walk *w, char ret_hash[PAGES_HASH])
 		if (end < 0 || !take_data(w, data, at))
 			return false;
 	}
-	if (at < w->size && errno != ENXIO)
+	return at >= w->size || errno == ENXIO;
+}
+
+static bool walk_and_hash(struct walk w, char ret_hash[PAGES_HASH])
+{
+	struct sha256 sum;
+	uint8_t hash[32];
+
+	w.sum = &sum;
+	sha256_init(&sum);
+	add_number(&sum, w.size);
+	if (!walk(&w))
 		return false;
-	sha256_end(&w->sum, hash);
+	sha256_end(&sum, hash);
 	for (size_t i = 0; i < sizeof(hash); i++)
 		(void)snprintf(ret_hash + 2 * i, 3, "%02x", hash[i]);
 	return true;
 }
 
-bool pages_copy(int from, const char *path, char ret_hash[PAGES_HASH], struct err *err)
+static int create(const char *path)
 {
-	CLEAN(fd) int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	struct walk w = { .from = from, .to = to };
+	return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+/* Gives the new file the old one's size. */
+static bool measure(struct walk *w)
+{
 	struct stat st;
 
-	if (to < 0 || fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
-		return err_errno(err, "%s", path);
-	w.size = st.st_size;
-	if (!walk(&w, ret_hash) || fsync(to) < 0)
+	if (fstat(w->from, &st) < 0 || (w->to >= 0 && ftruncate(w->to, st.st_size) < 0))
+		return false;
+	w->size = st.st_size;
+	return true;
+}
+
+bool pages_copy(int from, const char *path, char ret_hash[PAGES_HASH], struct err *err)
+{
+	CLEAN(fd) int to = create(path);
+	struct walk w = { .from = from, .to = to };
+
+	if (to < 0 || !measure(&w) || !walk_and_hash(w, ret_hash) || fsync(to) < 0)
 		return err_errno(err, "%s", path);
 	return true;
+}
+
+bool pages_clone(const char *from, const char *path, struct err *err)
+{
+	CLEAN(fd) int old = open(from, O_RDONLY | O_CLOEXEC);
+	CLEAN(fd) int new = old < 0 ? -1 : create(path);
+	struct walk w = { .from = old, .to = new };
+
+	if (old < 0)
+		return err_errno(err, "%s", from);
+	if (new >= 0 && (ioctl(new, FICLONE, old) == 0 || (measure(&w) && walk(&w))))
+		return true;
+	return err_errno(err, "%s", path);
 }
 
 bool pages_hash(const char *path, char ret_hash[PAGES_HASH], struct err *err)
 {
 	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct walk w = { .from = fd, .to = -1 };
-	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, "%s", path);
-	w.size = st.st_size;
-	return walk(&w, ret_hash) || err_errno(err, "%s", path);
+	return (fd >= 0 && measure(&w) && walk_and_hash(w, ret_hash)) || err_errno(err, "%s", path);
 }
 
 bool pages_sync(const char *path, struct err *err)

@@ -127,9 +127,9 @@ table() {
 	made server memory
 	"$POSTERN" template ls >"$work/out" || return
 	same "$(head -n 1 "$work/out")" \
-		'IMAGE               ON DISK  MADE                  FITS  OLD DISKS' &&
+		'NAME                        ON DISK  MADE                  FITS  OLD DISKS' &&
 		same "$(tail -n 1 "$work/out")" \
-			'server                0 MiB  2026-01-31T12:00:00Z  no            0  there is no image server, only mini: `make images` builds the rest' &&
+			'server                        0 MiB  2026-01-31T12:00:00Z  no            0  there is no image server, only mini: `make images` builds the rest' &&
 		! grep ' $' "$work/out"
 }
 
@@ -138,13 +138,13 @@ wrong_words() {
 	made mini memory
 	said '' "there is no 'foo': want ls, verify or rm" 2 foo &&
 		said '' 'want ls, verify or rm' 2 &&
-		said '' 'rm takes the name of an image or --all, not both' 2 rm mini --all &&
-		said '' 'rm takes the name of an image or --all, not both' 2 rm --all mini &&
-		said '' 'rm needs the name of an image, or --all' 2 rm &&
+		said '' 'rm takes the name of a template or --all, not both' 2 rm mini --all &&
+		said '' 'rm takes the name of a template or --all, not both' 2 rm --all mini &&
+		said '' 'rm needs the name of a template, or --all' 2 rm &&
 		said '' '--json is for ls, not for rm' 2 rm mini --json &&
 		said '' '--json is for ls, not for verify' 2 verify --json &&
 		said '' '--all is for rm, not for ls' 2 ls --all &&
-		said '' 'ls tells of all images and takes no mini' 2 ls mini &&
+		said '' 'ls tells of all templates and takes no mini' 2 ls mini &&
 		said '' 'server is one word too many' 2 verify mini server &&
 		said '' 'unknown option --force' 2 rm mini --force && test -e "$POSTERN_HOME/templates/mini/12.memory"
 }

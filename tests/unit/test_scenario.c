@@ -32,7 +32,7 @@ TEST(front_matter_is_read)
 {
 	static const char text[] = "---\ntitle: The site answers 403\nimage: server\n"
 				   "tags: [nginx, permissions]\ndifficulty: easy\nturns: 7\n"
-				   "time: 90\nmemory: 256\n---\nRepair it.\n";
+				   "time: 90\nmemory: 256\nreboot: yes\n---\nRepair it.\n";
 	struct err err = { 0 };
 	struct front f = { 0 };
 	size_t body = 0;
@@ -46,6 +46,7 @@ TEST(front_matter_is_read)
 	CHECK_INT(f.turns, 7);
 	CHECK_INT(f.time_s, 90);
 	CHECK_INT(f.memory_mib, 256);
+	CHECK(f.reboot);
 	CHECK_STR(text + body, "Repair it.\n");
 	front_release(&f);
 }
@@ -59,7 +60,7 @@ TEST(front_matter_has_defaults)
 	CHECK_INT(f.turns, 12);
 	CHECK_INT(f.time_s, 600);
 	CHECK_INT(f.memory_mib, 0);
-	CHECK(!f.difficulty && !f.tags);
+	CHECK(!f.difficulty && !f.tags && !f.reboot);
 	front_release(&f);
 }
 
@@ -86,6 +87,8 @@ TEST(front_matter_errors_have_lines)
 	refuse("---\ntitle: T\nimage: i\nturns: -3\n---\n", "s.md:4: want turns from 1 to 1000");
 	refuse("---\ntitle: T\nimage: i\ntime: 99999999999\n---\n",
 		"s.md:4: want seconds from 1 to 86400");
+	refuse("---\ntitle: T\nimage: i\nreboot: always\n---\n", "s.md:4: want yes or no");
+	refuse("---\ntitle: T\nimage: i\nreboot: [yes]\n---\n", "s.md:4: want yes or no");
 }
 
 TEST(front_matter_that_is_no_yaml)

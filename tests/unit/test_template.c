@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,8 @@ static void put(const char *path, const char *text)
 
 /* Inputs. */
 
+static char name_of_input[64];
+
 static const char *differs(struct image now)
 {
 	static char name[] = "x", recipe[] = "r", append[] = "quiet";
@@ -57,7 +60,7 @@ static const char *differs(struct image now)
 	(void)snprintf(initramfs, sizeof(initramfs), "%s/initramfs", scratch);
 	put(kernel, "k");
 	put(initramfs, "i");
-	was = template_key(&then, ACCEL_TCG);
+	was = template_key(&then, then.memory_mib, ACCEL_TCG, NULL);
 	CHECK(!template_key_differs(was, was));
 	now.name = name;
 	now.recipe = now.recipe ? now.recipe : recipe;
@@ -68,8 +71,11 @@ static const char *differs(struct image now)
 	if (now.disk)
 		put(kernel, "another kernel");
 	now.disk = NULL;
-	is = template_key(&now, ACCEL_TCG);
-	return template_key_differs(is, was);
+	is = template_key(&now, now.memory_mib, ACCEL_TCG, NULL);
+	/* The name is one of the key's, which goes away. */
+	(void)snprintf(name_of_input, sizeof(name_of_input), "%s",
+		template_key_differs(is, was) ? template_key_differs(is, was) : "");
+	return name_of_input;
 }
 
 TEST(an_input_that_changed_is_named)
@@ -77,13 +83,32 @@ TEST(an_input_that_changed_is_named)
 	static char other[] = "other";
 
 	enter();
-	CHECK(!differs((struct image){ 0 }));
+	CHECK_STR(differs((struct image){ 0 }), "");
 	CHECK_STR(differs((struct image){ .recipe = other }), "image");
 	CHECK_STR(differs((struct image){ .disk = other }), "image");
 	CHECK_STR(differs((struct image){ .memory_mib = 300 }), "memory");
 	CHECK_STR(differs((struct image){ .append = other }), "command line");
-	CHECK_STR(template_key_differs(NULL, NULL), "postern");
 	leave();
+}
+
+TEST(what_a_template_was_made_from_is_an_input)
+{
+	static char name[] = "x", recipe[] = "r", append[] = "quiet", file[] = "/nonexist";
+	const struct image image = {
+		.name = name, .recipe = recipe, .append = append, .kernel = file, .initramfs = file
+	};
+	CLEAN(json) struct json *none = template_key(&image, 256, ACCEL_TCG, NULL);
+	CLEAN(json) struct json *one = template_key(&image, 256, ACCEL_TCG, "1");
+	CLEAN(json) struct json *two = template_key(&image, 256, ACCEL_TCG, "2");
+
+	CHECK_STR(template_key_differs(one, NULL), "postern");
+	CHECK_STR(template_key_differs(one, none), "image's template");
+	CHECK_STR(template_key_differs(one, two), "image's template");
+	/* Inputs of the scenario that are not at hand are not compared. */
+	json_set_str(one, "break.sh", "a");
+	json_set_str(two, "image's template", "1");
+	CHECK(!template_key_differs(two, one));
+	CHECK_STR(template_key_differs(one, two), "break.sh");
 }
 
 /* Files. */
@@ -126,6 +151,33 @@ TEST(copies_have_holes_and_the_same_hash)
 	CHECK(file_write(to, a.data, a.len, &err));
 	CHECK(pages_hash(to, second, &err));
 	CHECK_STR(first, second);
+	leave();
+}
+
+TEST(a_clone_reads_like_its_file_and_is_another)
+{
+	CLEAN(str) char *from = NULL;
+	CLEAN(str) char *to = NULL;
+	char first[PAGES_HASH], second[PAGES_HASH];
+	struct stat st;
+
+	enter();
+	from = in_scratch("from");
+	to = in_scratch("to");
+	write_at(from, 20000, "in the middle");
+	CHECK(truncate(from, 64 << 20) == 0);
+	put(to, "what was there before");
+	CHECK(pages_hash(from, first, &err));
+	CHECK(pages_clone(from, to, &err));
+	CHECK(pages_hash(to, second, &err));
+	CHECK_STR(first, second);
+	CHECK(stat(to, &st) == 0 && st.st_size == 64 << 20);
+	CHECK(st.st_blocks * 512 < 1 << 20);
+	write_at(to, 20000, "changed in the clone");
+	CHECK(pages_hash(from, second, &err));
+	CHECK_STR(first, second);
+	CHECK(!pages_clone("/nonexist", to, &err));
+	CHECK_STR(err.text, "/nonexist: No such file or directory");
 	leave();
 }
 
@@ -187,6 +239,49 @@ TEST(what_a_killed_making_left_is_swept)
 	free(left);
 	CHECK(template_names(&left, &err));
 	CHECK(!left);
+	leave();
+}
+
+/* A template as template_remove sees it. */
+static void pretend(const char *name, const char *manifest)
+{
+	CLEAN(folder) struct folder *f = folder_open(name, &err);
+	CLEAN(str) char *file = NULL;
+
+	CHECK(f != NULL);
+	file = xasprintf("%s/template.json", f->path);
+	put(file, manifest);
+}
+
+static void hear(void *self, const char *text)
+{
+	buf_printf(self, "%s\n", text);
+}
+
+TEST(what_stands_on_a_template_goes_with_it)
+{
+	CLEAN(buf) struct buf said = { 0 };
+	CLEAN(str) char *left = NULL;
+	struct folder_use use;
+	struct loop loop;
+
+	enter();
+	CHECK(loop_init(&loop, false, &err));
+	pretend("x", "{\"id\": \"1\", \"image\": \"x\"}");
+	pretend("y", "{\"id\": \"2\", \"image\": \"y\"}");
+	pretend("scenario:on-x", "{\"image\": \"x\", \"key\": {\"image's template\": \"1\"}}");
+	pretend("scenario:on-y", "{\"image\": \"y\", \"key\": {\"image's template\": \"2\"}}");
+	pretend("scenario:booted", "{\"image\": \"x\", \"key\": {}}");
+	CHECK(template_remove(&loop, "x", hear, &said, &use, &err));
+	CHECK_INT(use.files, 1);
+	CHECK_STR(buf_text(&said),
+		"removed the template of scenario on-x too: its disk stood on that of the one of "
+		"image x\n");
+	CHECK(template_names(&left, &err));
+	CHECK_STR(left, "scenario:booted, scenario:on-y, y");
+	CHECK(!template_remove(&loop, "scenario:none", hear, &said, &use, &err));
+	CHECK_STR(err.text, "there is no template of a scenario none; see postern template ls");
+	loop_release(&loop);
 	leave();
 }
 
