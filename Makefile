@@ -114,8 +114,9 @@ $(PAIR_TESTS): $(OBJ)/tests/pair/%: $(OBJ)/host/tests/pair/%.o $(OBJ)/host/tests
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(PAIR_LIBS)
 
 # The host's own end of the channel against the agent.
-$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: $(UNIT_OBJ)
-$(OBJ)/tests/pair/test_link $(OBJ)/tests/pair/test_link_again $(OBJ)/tests/pair/test_tree: PAIR_LIBS := $(HOST_LIBS)
+LINK_TESTS := $(addprefix $(OBJ)/tests/pair/test_,link link_again tree switchboard callers)
+$(LINK_TESTS): $(UNIT_OBJ)
+$(LINK_TESTS): PAIR_LIBS := $(HOST_LIBS)
 
 # A part of the agent by itself.
 $(OBJ)/tests/pair/test_pump: $(OBJ)/host/guest-agent/pump.o

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* postern exec: one command in a new machine that is gone afterwards. */
+/* postern exec: one command in a new machine that is gone afterwards, or in a named one. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +43,9 @@ static const char *take_option(struct exec *e, int option, const char *value)
 	case 'i':
 		spec->image_name = value;
 		return *value ? NULL : "want the name of an image";
+	case 'n':
+		spec->machine_name = value;
+		return *value ? NULL : "want the name of a machine";
 	case 't':
 		return set_seconds(spec, value) ? NULL : "want seconds, above 0 and up to 2000000";
 	case 'w':
@@ -75,7 +78,7 @@ static int parse(struct exec *e, int argc, char **argv)
 	struct err err;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+:hi:t:w:e:u:", longs, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:hi:n:t:w:e:u:", longs, NULL)) != -1) {
 		if (option == 'h') {
 			e->help = true;
 			return 0;
@@ -89,6 +92,12 @@ static int parse(struct exec *e, int argc, char **argv)
 			return usage_error(&cmd_exec, "-%c '%s': %s", option, optarg, wrong),
 			       EXIT_OURS;
 	}
+	if (e->spec.machine_name && e->spec.image_name)
+		return usage_error(&cmd_exec, "-i makes a new machine, -n is one that runs: give "
+					      "one of them"),
+		       EXIT_OURS;
+	if (!e->spec.image_name)
+		e->spec.image_name = "mini";
 	if (optind == argc)
 		return usage_error(&cmd_exec, "no command given"), EXIT_OURS;
 	e->spec.argv = (const char *const *)argv + optind;
@@ -102,13 +111,13 @@ static bool is_root(const char *user)
 
 static int run(int argc, char **argv)
 {
-	struct exec e = { .spec = { .who = "exec", .image_name = "mini" } };
+	struct exec e = { .spec = { .who = "exec" } };
 	int code = parse(&e, argc, argv);
 
 	if (e.help) {
 		code = usage_help(&cmd_exec);
 	} else if (!code) {
-		if (e.spec.terminal && isatty(STDIN_FILENO))
+		if (e.spec.terminal && !e.spec.machine_name && isatty(STDIN_FILENO))
 			fprintf(stderr,
 				"postern exec: starting a machine from the image %s; end it with "
 				"Ctrl-] three times within a second\n",
@@ -123,12 +132,15 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_exec = {
 	.name = "exec",
-	.args = "[-i IMAGE] [-t SECONDS] [-w DIR] [-e NAME=VALUE]… [-u USER] [--stdin] [--tty] -- "
+	.args = "[-i IMAGE | -n NAME] [-t SECONDS] [-w DIR] [-e NAME=VALUE]… [-u USER] [--stdin] "
+		"[--tty] -- "
 		"COMMAND [ARG…]",
-	.does = "Run one command in a new virtual machine that is gone afterwards",
+	.does = "Run one command in a new virtual machine that is gone afterwards, or in a named "
+		"one",
 	.details =
 		"  -i IMAGE       the image to boot: mini (busybox, the default) or\n"
 		"                 server (Debian with systemd and nginx)\n"
+		"  -n NAME        in this machine of postern up instead, which stays\n"
 		"  -t SECONDS     end the command after this: SIGTERM, 5 s later SIGKILL\n"
 		"  -w DIR         run it in this directory of the guest, an absolute path (/)\n"
 		"  -e NAME=VALUE  add to its environment\n"
@@ -146,7 +158,7 @@ const struct cli_command cmd_exec = {
 		"given.\n"
 		"When a guest with --tty hangs, press Ctrl-] three times within a second: that "
 		"ends the\n"
-		"machine.\n\n"
+		"machine, or with -n the command.\n\n"
 		"Exit code: the command's own; 128+N when signal N ended it; 124 after -t; 125 "
 		"when\n"
 		"postern failed or was used wrongly; 126 when the command can't be executed; 127 "

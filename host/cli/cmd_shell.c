@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* postern shell: a login shell in a new machine that is gone afterwards. */
+/* postern shell: a login shell in a new machine that is gone afterwards, or in a named one. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *const login[] = {
 };
 
 struct options {
-	const char *image, *user;
+	const char *image, *machine, *user;
 	bool help;
 };
 
@@ -35,7 +35,7 @@ static int parse(struct options *o, int argc, char **argv)
 	struct err err;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+:hi:u:", longs, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "+:hi:n:u:", longs, NULL)) != -1) {
 		if (option == 'h') {
 			o->help = true;
 			return 0;
@@ -46,11 +46,18 @@ static int parse(struct options *o, int argc, char **argv)
 		}
 		if (!*optarg)
 			return usage_error(&cmd_shell, "-%c '': want %s", option,
-				       option == 'u' ? "a user of the guest, a name or a number"
-						     : "the name of an image"),
+				       option == 'u'   ? "a user of the guest, a name or a number"
+				       : option == 'n' ? "the name of a machine"
+						       : "the name of an image"),
 			       EXIT_OURS;
-		*(option == 'i' ? &o->image : &o->user) = optarg;
+		*(option == 'i' ? &o->image : option == 'n' ? &o->machine : &o->user) = optarg;
 	}
+	if (o->image && o->machine)
+		return usage_error(&cmd_shell, "-i makes a new machine, -n is one that runs: give "
+					       "one of them"),
+		       EXIT_OURS;
+	if (!o->image)
+		o->image = "mini";
 	if (optind != argc)
 		return usage_error(&cmd_shell, "%s: it takes no command; postern exec --tty does",
 			       argv[optind]),
@@ -60,7 +67,7 @@ static int parse(struct options *o, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-	struct options o = { .image = "mini" };
+	struct options o = { 0 };
 	struct environment env = { 0 };
 	struct foreground_spec spec = {
 		.who = "shell", .argv = login, .env = env.pairs, .input = true, .terminal = true
@@ -73,8 +80,9 @@ static int run(int argc, char **argv)
 		return usage_help(&cmd_shell);
 	environment_fill(&env, false, true);
 	spec.image_name = o.image;
+	spec.machine_name = o.machine;
 	spec.user = o.user;
-	if (isatty(STDIN_FILENO))
+	if (isatty(STDIN_FILENO) && !o.machine)
 		fprintf(stderr,
 			"postern shell: starting a machine from the image %s; leave it with exit "
 			"or "
@@ -87,11 +95,12 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_shell = {
 	.name = "shell",
-	.args = "[-i IMAGE] [-u USER]",
-	.does = "Open a shell in a new virtual machine that is gone afterwards",
+	.args = "[-i IMAGE | -n NAME] [-u USER]",
+	.does = "Open a shell in a new virtual machine that is gone afterwards, or in a named one",
 	.details =
 		"  -i IMAGE  the image to boot: mini (busybox, the default) or\n"
 		"            server (Debian with systemd and nginx)\n"
+		"  -n NAME   in this machine of postern up instead, which stays\n"
 		"  -u USER   be this user of the guest, a name or a number (root)\n\n"
 		"A login shell on your terminal: bash where the image has it, else sh. Every key "
 		"goes to\n"
@@ -99,7 +108,9 @@ const struct cli_command cmd_shell = {
 		"hangs, press\n"
 		"Ctrl-] three times within a second: that ends the machine; while it boots, "
 		"Ctrl-C does.\n"
-		"The machine has no network, and nothing in it is kept.\n\n"
+		"The machine has no network, and nothing in it is kept. With -n the machine "
+		"stays, and\n"
+		"Ctrl-] ends the shell alone.\n\n"
 		"Exit code: the shell's own; 125 when postern failed, was used wrongly, or was "
 		"left by\n"
 		"Ctrl-].\n\n"

@@ -5,35 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/xalloc.h"
 
 /* The overlay will live in a folder of its own; returns its path, owned. */
-static char *make_scratch(struct disposable *d, struct err *err)
+static char *make_place(struct disposable *d, struct err *err)
 {
-	CLEAN(str) char *parent = home_path("machines");
-	char *scratch;
-
-	if (!dir_make(parent, err))
+	if (!place_make_unnamed(d->who, &d->place, err))
 		return NULL;
-	scratch = xasprintf("%s/%s.XXXXXX", parent, d->who);
-	if (!mkdtemp(scratch)) {
-		err_errno(err, "%s (point POSTERN_HOME to a folder that you may write to)", parent);
-		free(scratch);
-		return NULL;
-	}
-	d->scratch = scratch;
-	return xasprintf("%s/disk.qcow2", scratch);
+	return xasprintf("%s/disk.qcow2", d->place.path);
 }
 
-static void remove_scratch(struct disposable *d)
+static void remove_place(struct disposable *d)
 {
 	struct err err;
 
-	if (d->scratch && !dir_remove(d->scratch, &err))
+	if (!place_remove(&d->place, &err))
 		fprintf(stderr, "postern %s: %s\n", d->who, err.text);
-	free(d->scratch);
-	d->scratch = NULL;
 }
 
 static void tell(void *self, const char *text)
@@ -52,7 +39,7 @@ bool disposable_boot(
 
 	if (!image_open(image_name, &d->image, err))
 		return false;
-	if (d->image.disk && !(overlay = make_scratch(d, err)))
+	if (d->image.disk && !(overlay = make_place(d, err)))
 		return false;
 	spec.overlay = overlay;
 	d->machine = machine_begin(loop, &spec, &cold, err);
@@ -61,7 +48,7 @@ bool disposable_boot(
 			"postern %s: the machine was booted, not started from a template: %s\n",
 			d->who, cold);
 	/* QEMU has it open: without a name it can't be left behind, however we end. */
-	remove_scratch(d);
+	remove_place(d);
 	return d->machine;
 }
 
@@ -69,6 +56,6 @@ void disposable_release(struct disposable *d)
 {
 	machine_free(d->machine);
 	d->machine = NULL;
-	remove_scratch(d);
+	remove_place(d);
 	image_release(&d->image);
 }

@@ -7,6 +7,7 @@
 
 #include "base/loop.h"
 #include "err.h"
+#include "keeper/place.h"
 #include "machine/image.h"
 #include "machine/start.h"
 
@@ -14,7 +15,7 @@
 struct disposable {
 	const char *who; /* "exec": the command of postern that complains */
 	struct image image;
-	char *scratch; /* folder of the overlay; NULL: none, or gone already */
+	struct place place; /* of the overlay; none, or gone already */
 	struct machine *machine;
 };
 

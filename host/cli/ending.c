@@ -3,6 +3,7 @@
 #include "ending.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +22,12 @@ int ending_say(const char *who, const char *fmt, ...)
 	return EXIT_OURS;
 }
 
-static int say_not_found(const struct foreground_spec *spec)
+static int say_not_found(const struct foreground_spec *spec, const struct guest *guest)
 {
 	const char *name = spec->argv[0];
 	bool is_line = !spec->argv[1] && name[strcspn(name, " \t\n")];
 
-	ending_say(spec->who, "%s: not found in the guest (image %s)%s", name, spec->image_name,
+	ending_say(spec->who, "%s: not found in the guest (image %s)%s", name, guest_image(guest),
 		is_line ? "; for a shell line use: sh -c '…'" : "");
 	return EXIT_NOT_FOUND;
 }
@@ -41,11 +42,12 @@ static int say_no_directory(const struct foreground_spec *spec, const char *why)
 }
 
 /* The command never ran. */
-static int say_failed(const struct foreground_spec *spec, const struct command_result *r)
+static int say_failed(const struct foreground_spec *spec, const struct guest *guest,
+	const struct command_result *r)
 {
 	switch (r->kind) {
 	case FAIL_NOT_FOUND:
-		return say_not_found(spec);
+		return say_not_found(spec, guest);
 	case FAIL_NOT_EXECUTABLE:
 		ending_say(spec->who, "%s: can't be executed in the guest: %s", spec->argv[0],
 			r->text);
@@ -54,14 +56,14 @@ static int say_failed(const struct foreground_spec *spec, const struct command_r
 		return say_no_directory(spec, r->text);
 	case FAIL_USER:
 		return ending_say(spec->who, "-u %s: %s in the guest (image %s)",
-			spec->user ? spec->user : "root", r->text, spec->image_name);
+			spec->user ? spec->user : "root", r->text, guest_image(guest));
 	default:
 		return ending_say(
 			spec->who, "%s: can't be started in the guest: %s", spec->argv[0], r->text);
 	}
 }
 
-int ending_of(const struct foreground_spec *spec, const struct machine *machine,
+int ending_of(const struct foreground_spec *spec, const struct guest *guest,
 	const struct command_result *r)
 {
 	CLEAN(str) char *story = NULL;
@@ -77,9 +79,20 @@ int ending_of(const struct foreground_spec *spec, const struct machine *machine,
 	case COMMAND_SIGNALLED:
 		return 128 + r->value;
 	case COMMAND_FAILED:
-		return say_failed(spec, r);
+		return say_failed(spec, guest, r);
 	default:
-		story = machine_story(machine);
+		story = guest_story(guest, r);
 		return ending_say(spec->who, "the command did not end: %s", story);
 	}
+}
+
+void ending_die_by(int signal_number)
+{
+	sigset_t set;
+
+	signal(signal_number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, signal_number);
+	raise(signal_number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }

@@ -4,7 +4,7 @@
 #define ENDING_H
 
 #include "foreground.h"
-#include "machine/machine.h"
+#include "guest.h"
 
 #define EXIT_TIMED_OUT	    124
 #define EXIT_OURS	    125
@@ -14,8 +14,11 @@
 /* Prints "postern WHO: message", returns EXIT_OURS. */
 int ending_say(const char *who, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Ends as the signal would have ended us, so that a calling shell sees it. */
+void ending_die_by(int signal_number);
+
 /* Says what there is to be said about the result and returns its exit code. */
-int ending_of(const struct foreground_spec *spec, const struct machine *machine,
+int ending_of(const struct foreground_spec *spec, const struct guest *guest,
 	const struct command_result *r);
 
 #endif

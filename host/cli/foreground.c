@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One command in a disposable machine, in the foreground. */
+/* One command in a machine, in the foreground. */
 #include "foreground.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "disposable.h"
 #include "ending.h"
 #include "feed.h"
+#include "guest.h"
 #include "outlet.h"
 #include "patience.h"
 #include "terminal.h"
@@ -22,7 +22,7 @@
 struct foreground {
 	const struct foreground_spec *spec;
 	struct loop loop;
-	struct disposable box;
+	struct guest guest;
 	struct command *command;
 	struct outlet out, err;
 	uint64_t came; /* bytes of output */
@@ -64,24 +64,23 @@ static bool done(const void *arg)
 	if (f->out.error || f->feed.error || f->feed.escaped)
 		return true;
 	if (command_result(f->command)->end == COMMAND_RUNS)
-		return machine_state(f->box.machine) != MACHINE_RUNS;
+		return guest_is_gone(&f->guest);
 	return outlet_is_empty(&f->out) && outlet_is_empty(&f->err);
 }
 
 /* False: nobody answers in the guest, which may have killed its agent; err says it. */
 static bool is_alive(struct foreground *f, struct err *err)
 {
-	struct machine *m = f->box.machine;
-	int64_t limit = (int64_t)ALIVE_MS * accel_time_factor(machine_accel(m));
+	int64_t limit = (int64_t)ALIVE_MS * guest_time_factor(&f->guest);
 	CLEAN(str) char *story = NULL;
 
-	if (session_ping(machine_session(m), clock_in(limit), NULL, err))
+	if (session_ping(guest_session(&f->guest), clock_in(limit), NULL, err))
 		return true;
 	if (err->code == ERR_INTERRUPTED)
 		return false;
 	if (done(f))
 		return true;
-	story = machine_story(m);
+	story = guest_story(&f->guest, command_result(f->command));
 	return err_set(err, ERR_PEER, "the guest answers no more: %s", story);
 }
 
@@ -129,7 +128,7 @@ static bool start(struct foreground *f, struct err *err)
 			return false;
 		terminal_size(&f->terminal, &run.rows, &run.columns);
 	}
-	f->command = command_start(machine_session(f->box.machine), &run, err);
+	f->command = command_start(guest_session(&f->guest), &run, err);
 	return f->command != NULL;
 }
 
@@ -152,8 +151,9 @@ static int code_of(struct foreground *f)
 	if (f->feed.error)
 		return ending_say(who, "reading the input: %s", strerror(f->feed.error));
 	if (f->feed.escaped)
-		return ending_say(who, "left by Ctrl-] three times, and the machine is gone");
-	return ending_of(f->spec, f->box.machine, command_result(f->command));
+		return ending_say(who, "left by Ctrl-] three times, and the %s",
+			f->spec->machine_name ? "command was ended" : "machine is gone");
+	return ending_of(f->spec, &f->guest, command_result(f->command));
 }
 
 /* The command had its last word, and left the cursor where it wants it. */
@@ -177,8 +177,8 @@ static int run_command(struct foreground *f, struct err *err)
 		return EXIT_OURS;
 	if (err->code != ERR_TIME)
 		return ending_say(f->spec->who, "%s", err->text);
-	ending_say(f->spec->who,
-		"the guest did not end the command in time, so its machine was ended");
+	ending_say(f->spec->who, "the guest did not end the command in time%s",
+		f->spec->machine_name ? "" : ", so its machine was ended");
 	return EXIT_TIMED_OUT;
 }
 
@@ -192,7 +192,7 @@ static int boot_and_run(struct foreground *f)
 	outlet_init(&f->out, &f->loop, STDOUT_FILENO, &f->command, PART_STDOUT, f->spec->terminal);
 	outlet_init(&f->err, &f->loop, STDERR_FILENO, &f->command, PART_STDERR, f->spec->terminal);
 	err.code = ERR_NONE;
-	if (disposable_boot(&f->box, &f->loop, f->spec->image_name, &err))
+	if (guest_open(&f->guest, &f->loop, f->spec->image_name, f->spec->machine_name, &err))
 		code = run_command(f, &err);
 	else
 		code = err.code == ERR_INTERRUPTED ? EXIT_OURS
@@ -207,27 +207,15 @@ static void release(struct foreground *f)
 	feed_release(&f->feed);
 	command_free(f->command);
 	f->command = NULL;
-	disposable_release(&f->box);
+	guest_release(&f->guest);
 	outlet_release(&f->out);
 	outlet_release(&f->err);
 	loop_release(&f->loop);
 }
 
-/* Ends as the signal would have ended us, so that a calling shell sees it. */
-static void die_by(int signal_number)
-{
-	sigset_t set;
-
-	signal(signal_number, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, signal_number);
-	raise(signal_number);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-}
-
 int foreground_run(const struct foreground_spec *spec)
 {
-	struct foreground f = { .spec = spec, .loop.signals = -1, .box.who = spec->who };
+	struct foreground f = { .spec = spec, .loop.signals = -1, .guest.box.who = spec->who };
 	int code;
 
 	if (spec->terminal && !isatty(STDIN_FILENO))
@@ -237,6 +225,6 @@ int foreground_run(const struct foreground_spec *spec)
 	code = boot_and_run(&f);
 	release(&f);
 	if (f.signal)
-		die_by(f.signal);
+		ending_die_by(f.signal);
 	return code;
 }

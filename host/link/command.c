@@ -187,6 +187,7 @@ void command_free(struct command *c)
 		return;
 	}
 	c->take = NULL;
+	c->told = NULL;
 	input_release(&c->input);
 	c->n_signals = 0;
 	c->resize = c->resized = false;

@@ -22,6 +22,7 @@ void input_stream(struct input *in, void (*wanted)(void *self))
 	in->open = in->wants_room = true;
 	in->wanted = wanted;
 	in->next = in->buffer = xcalloc(1, INPUT_ROOM);
+	in->room = INPUT_BUFFER;
 }
 
 void input_release(struct input *in)
@@ -56,7 +57,7 @@ static void forget_paid(struct input *in)
 
 size_t input_add(struct input *in, const void *data, size_t len)
 {
-	size_t room = in->len < INPUT_BUFFER ? INPUT_BUFFER - in->len : 0;
+	size_t room = in->len < in->room ? in->room - in->len : 0;
 	size_t n = len < room ? len : room;
 
 	if ((size_t)(in->next - in->buffer) + in->len + n > INPUT_ROOM)

@@ -25,7 +25,7 @@
 /* The body of an opener (EXEC, PUT, GET): it must fit into the empty queue of control frames. */
 #define OPENER_MAX (CONTROL_QUEUE - FRAME_OVERHEAD)
 
-/* Input that waits for one operation with stream_input, at most. */
+/* Input that waits for one operation with stream_input, at most, unless it is relayed. */
 #define INPUT_BUFFER 65536
 #define SIGNALS	     64
 
@@ -57,6 +57,7 @@ struct input {
 	uint32_t to_send;    /* credit */
 	const uint8_t *next; /* what waits */
 	size_t len;
+	size_t room;	 /* for what waits in the buffer */
 	uint8_t *buffer; /* owned, what waits and what went last. NULL: the caller's memory */
 	void (*wanted)(void *); /* with `self` of the command */
 };
@@ -75,6 +76,8 @@ struct command {
 	struct output output[2]; /* stdout, stderr */
 	size_t (*take)(
 		void *self, enum stream_part part, const uint8_t *untrusted_data, size_t len);
+	/* Of a relayed one (relay.h): each frame about it, when it was judged. NULL: of ours */
+	void (*told)(void *self, const struct frame *checked);
 	void *self;
 
 	bool pty, resize; /* resize: to be sent */
@@ -121,8 +124,10 @@ struct session {
 		unsigned owed;	/* answers that must still come */
 		uint32_t error; /* in the last one */
 	} requests[REQUESTS];
-	uint64_t ping_token;	    /* of the last one sent */
-	struct guest_health health; /* in the last PONG */
+	uint64_t ping_token;				    /* of the last one sent */
+	struct guest_health health;			    /* in the last PONG */
+	void (*pong)(void *self, const struct msg_pong *m); /* hears each. NULL: nobody */
+	void *pong_self;
 
 	struct inbox in;
 	struct outbox out;

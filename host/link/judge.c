@@ -210,6 +210,7 @@ static bool take_share(uint16_t untrusted, double *ret_share)
 static const char *take_pong(struct session *s, struct bytes untrusted_body)
 {
 	struct guest_health health;
+	const char *fault;
 	struct msg_pong m;
 
 	if (!get_pong(untrusted_body, &m) || m.operations > OPERATIONS_MAX ||
@@ -221,7 +222,10 @@ static const char *take_pong(struct session *s, struct bytes untrusted_body)
 	health.uptime_ms = m.uptime_ms;
 	health.operations = m.operations;
 	s->health = health;
-	return answered(s, REQUEST_PING, 0);
+	fault = answered(s, REQUEST_PING, 0);
+	if (!fault && s->pong)
+		s->pong(s->pong_self, &m);
+	return fault;
 }
 
 #define CONTROL (1u << PART_CONTROL)
@@ -250,7 +254,10 @@ const char *judge_frame(struct session *s, const struct frame *untrusted)
 {
 	uint32_t id = stream_id(untrusted->stream);
 	unsigned type = untrusted->type;
+	void (*told)(void *self, const struct frame *checked);
+	const char *fault;
 	struct command *c;
+	void *self;
 
 	if (!message_known(type))
 		return NULL;
@@ -273,5 +280,11 @@ const char *judge_frame(struct session *s, const struct frame *untrusted)
 		return "about a command that was never given";
 	if (c->asking != SETTLED && !rules[type].before_status)
 		return "before its STATUS";
-	return rules[type].operation(c, untrusted);
+	told = c->told;
+	self = c->self;
+	fault = rules[type].operation(c, untrusted);
+	/* A relayed one is there until its caller frees it, but a forgotten one is not. */
+	if (!fault && told)
+		told(self, untrusted);
+	return fault;
 }

@@ -177,6 +177,11 @@ unsigned machine_resets(const struct machine *m)
 	return m->resets;
 }
 
+bool machine_port_closed(const struct machine *m)
+{
+	return m->port_closed;
+}
+
 bool machine_is_sealed(struct machine *m, bool *ret_sealed, struct err *err)
 {
 	return seal_check(m->qmp, clock_in(ANSWER_MS), ret_sealed, err) ||

@@ -95,6 +95,9 @@ enum machine_state machine_state(const struct machine *m);
 /* How often the guest was reset: 0 until it reboots. One reboot may count twice, since a kernel
  * tries several ways. */
 unsigned machine_resets(const struct machine *m);
+/* Is nobody at the guest's end of the channel any more? So it is during a reboot, and for good when
+ * its agent is gone. */
+bool machine_port_closed(const struct machine *m);
 /* One sentence about what made it end or stop that no guest can do: the host's disk is full, or
  * QEMU was ended from outside. NULL: there is no such thing. Static text. */
 const char *machine_host_fault(const struct machine *m);

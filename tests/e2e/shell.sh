@@ -115,6 +115,25 @@ hung() {
 		'send \x1d\x1d\x1d' 'expect left by Ctrl-] three times'
 }
 
+# In a machine that stays; Ctrl-] ends the shell alone.
+named() {
+	local box=shell-$$ status=0
+	"$POSTERN" up "$box" >"$work/out" 2>&1 || return
+	on_pty shell -n "$box" <<-'END' || status=$?
+		raw
+		expect #
+		size 33 101
+		send until [ "$(stty size)" = "33 101" ]; do :; done; echo "re""sized" >/root/seen; cat /root/seen\r
+		expect resized\r\n
+		send sleep 1000\r
+		send \x1d\x1d\x1d
+		expect left by Ctrl-] three times, and the command was ended
+		ends exit 125
+	END
+	[ "$("$POSTERN" exec -n "$box" -- cat /root/seen)" = resized ] || status=1
+	"$POSTERN" down "$box" && return $status
+}
+
 no_terminal() {
 	"$POSTERN" "$@" </dev/null >"$work/out" 2>&1
 	[ $? = 125 ] && has "$work/out" "standard input is no terminal"
@@ -140,6 +159,7 @@ ok "QEMU is killed" killed_qemu
 ok "the guest powers off" ends_by "exit 125" 'send echo o >/proc/sysrq-trigger\r' 'expect powered off'
 ok "Ctrl-] three times" ends_by "exit 125" 'send \x1d\x1d\x1d' 'expect left by Ctrl-] three times'
 ok "Ctrl-] at a guest that hangs" hung
+ok "a shell in a machine that stays" named
 ok "the terminal hangs up" ends_by "signal 1" hang-up
 ok "a terminal that takes no output" ends_by "signal 15" 'send yes\r' 'expect y\r\ny\r\n' stall 'signal 15'
 finish

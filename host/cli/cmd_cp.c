@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* postern cp: files and folders between the host and a named machine. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/xalloc.h"
+#include "command.h"
+#include "ending.h"
+#include "keeper/place.h"
+#include "keeper/visit.h"
+#include "link/tree.h"
+
+/* One side of a copy. */
+struct end {
+	char *machine; /* owned; NULL: this host */
+	const char *path;
+};
+
+/* NAME:PATH, or a path of the host. */
+static struct end read_end(const char *word)
+{
+	const char *colon = strchr(word, ':');
+	struct end e = { .path = word };
+	struct err err;
+
+	if (!colon || colon == word)
+		return e;
+	e.machine = xstrndup(word, (size_t)(colon - word));
+	if (place_check_name(e.machine, &err)) {
+		e.path = colon + 1;
+		return e;
+	}
+	free(e.machine);
+	e.machine = NULL;
+	return e;
+}
+
+/* The last name of a path; empty where it has none (/, . and ..). Returns owned. */
+static char *last_name(const char *path)
+{
+	size_t end = strlen(path), from;
+
+	while (end && path[end - 1] == '/')
+		end--;
+	for (from = end; from && path[from - 1] != '/';)
+		from--;
+	if ((end - from == 1 && path[from] == '.') ||
+		(end - from == 2 && !strncmp(path + from, "..", 2)))
+		end = from;
+	return xstrndup(path + from, end - from);
+}
+
+/* The first entry tells. */
+static bool take_type(void *self, const struct tree_item *untrusted)
+{
+	*(bool *)self = untrusted->kind == TREE_ENTRY && untrusted->entry.type == TREE_DIRECTORY;
+	return false;
+}
+
+/* Is there a folder, or a link to one? */
+static bool guest_has_folder(struct session *s, const char *path)
+{
+	CLEAN(str) char *inside = xasprintf("%s/.", path);
+	bool found = false;
+	struct err err;
+
+	(void)session_walk(s, inside, false, take_type, &found, CLOCK_NEVER, &err);
+	return found;
+}
+
+/* Where it goes: the path, or a name in the folder that it is. Returns owned; NULL on failure. */
+static char *target(const char *source, const char *path, bool is_folder, struct err *err)
+{
+	size_t len = strlen(path);
+	CLEAN(str) char *name = last_name(source);
+
+	if (!is_folder && len && path[len - 1] == '/') {
+		err_set(err, ERR_INPUT, "%s: there is no such folder", path);
+		return NULL;
+	}
+	if (!is_folder || !*name)
+		return xstrdup(path);
+	return xasprintf("%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", name);
+}
+
+static void report(const struct tree_report *r)
+{
+	if (r->skipped)
+		fprintf(stderr,
+			"postern cp: %llu of %llu entries were not made as they are in the guest "
+			"(devices, sockets, set-user-ID bits, owners), the first: %s\n",
+			(unsigned long long)r->skipped, (unsigned long long)r->entries,
+			*r->first_skipped ? r->first_skipped : "the top");
+}
+
+static bool to_guest(struct session *s, const char *source, const char *path, struct err *err)
+{
+	CLEAN(str) char *to = target(source, path, guest_has_folder(s, path), err);
+	struct tree_report done;
+
+	return to && session_put_tree(s, source, to, false, CLOCK_NEVER, &done, err);
+}
+
+/* A file takes the place of another when all of it is there. */
+static bool replace(struct session *s, const char *source, const char *to,
+	struct tree_report *ret_done, struct err *err)
+{
+	CLEAN(str) char *beside = xasprintf("%s.new.%d", to, (int)getpid());
+	struct stat st;
+	bool ok;
+
+	if (!session_get_tree(s, source, beside, false, CLOCK_NEVER, ret_done, err))
+		return false;
+	ok = lstat(beside, &st) == 0 || err_errno(err, "%s", beside);
+	if (ok && S_ISDIR(st.st_mode))
+		ok = err_set(err, ERR_INPUT, "%s is a folder, and %s is none: choose another name",
+			source, to);
+	if (ok && rename(beside, to) < 0)
+		ok = err_errno(err, "%s", to);
+	if (!ok)
+		(void)dir_remove(beside, &(struct err){ 0 });
+	return ok;
+}
+
+static bool from_guest(struct session *s, const char *source, const char *path, struct err *err)
+{
+	struct tree_report done;
+	struct stat st;
+	bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode), ok;
+	CLEAN(str) char *to = target(source, path, is_folder, err);
+
+	if (!to)
+		return false;
+	if (lstat(to, &st) == 0 && !S_ISDIR(st.st_mode))
+		ok = replace(s, source, to, &done, err);
+	else
+		ok = session_get_tree(s, source, to, false, CLOCK_NEVER, &done, err);
+	if (ok)
+		report(&done);
+	return ok;
+}
+
+static bool copy(struct loop *loop, const struct end *from, const struct end *to, struct err *err)
+{
+	struct visit v;
+	bool ok = visit_open(&v, loop, from->machine ? from->machine : to->machine, err);
+
+	if (ok && from->machine)
+		ok = from_guest(v.session, from->path, to->path, err);
+	else if (ok)
+		ok = to_guest(v.session, from->path, to->path, err);
+	if (!ok && v.session && session_broken(v.session)) {
+		CLEAN(str) char *story = visit_story(&v);
+
+		err_set(err, ERR_PEER, "%s", story);
+	}
+	visit_close(&v);
+	return ok;
+}
+
+static int run_copy(const struct end *from, const struct end *to)
+{
+	struct loop loop;
+	struct err err;
+	int signal = 0;
+	bool ok;
+
+	if (!from->machine == !to->machine)
+		return usage_error(&cmd_cp, "one of the two is NAME:PATH, the other a path of "
+					    "this host");
+	if (*(from->machine ? from : to)->path != '/')
+		return usage_error(&cmd_cp, "a path in a machine begins with /");
+	ok = loop_init(&loop, true, &err) && copy(&loop, from, to, &err);
+	if (!ok && err.code == ERR_INTERRUPTED)
+		signal = loop.signal;
+	loop_release(&loop);
+	if (signal)
+		ending_die_by(signal);
+	if (!ok)
+		ending_say("cp", "%s", err.text);
+	return !ok;
+}
+
+static int run(int argc, char **argv)
+{
+	struct end from, to;
+	int code;
+
+	if (usage_wants_help(argc, argv))
+		return usage_help(&cmd_cp);
+	if (argc != 3)
+		return usage_error(&cmd_cp, "want what to copy, and where to");
+	from = read_end(argv[1]);
+	to = read_end(argv[2]);
+	code = run_copy(&from, &to);
+	free(from.machine);
+	free(to.machine);
+	return code;
+}
+
+const struct cli_command cmd_cp = {
+	.name = "cp",
+	.args = "SOURCE TARGET",
+	.does = "Copy files and folders between this host and a named machine",
+	.details =
+		"One of the two is NAME:PATH, with an absolute path in the machine NAME; the other "
+		"is a path\n"
+		"of this host (./a:b, should it have a colon). A folder goes with all below it, "
+		"links as\n"
+		"links. What exists as a folder gets SOURCE into it, else SOURCE takes the name "
+		"TARGET; a\n"
+		"file in its place is replaced. In the machine a folder is merged into one that is "
+		"there\n"
+		"(SOURCE/. into TARGET itself); on this host what is made must not be there yet, "
+		"and devices,\n"
+		"sockets and set-user-ID bits are not made.\n\n"
+		"Exit code: 0 all is copied, 1 not so, 2 wrong use.\n\n"
+		"Example: postern cp site box:/var/www\n"
+		"         postern cp box:/etc/nginx ./nginx-as-it-was\n",
+	.run = run,
+};

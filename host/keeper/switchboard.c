@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many callers of one guest: who is there, and whose PING a PONG answers. */
+#include "switchboard.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "base/xalloc.h"
+#include "caller.h"
+
+static struct caller **free_place(struct switchboard *b)
+{
+	for (int i = 0; i < CALLERS_MAX; i++)
+		if (!b->callers[i])
+			return &b->callers[i];
+	return NULL;
+}
+
+static short listener_wants(const void *self)
+{
+	const struct switchboard *b = self;
+
+	return switchboard_callers(b) < CALLERS_MAX ? POLLIN : 0;
+}
+
+static void listener_ready(void *self, short events)
+{
+	struct switchboard *b = self;
+	int fd = accept4(b->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	(void)events;
+	if (fd >= 0)
+		switchboard_add(b, fd);
+}
+
+struct switchboard *switchboard_new(struct loop *loop, int listener)
+{
+	struct switchboard *b = xcalloc(1, sizeof(*b));
+
+	b->loop = loop;
+	b->listener = (struct source){
+		.fd = listener, .wants = listener_wants, .ready = listener_ready, .self = b
+	};
+	loop_add(loop, &b->listener);
+	return b;
+}
+
+void switchboard_free(struct switchboard *b)
+{
+	if (!b)
+		return;
+	switchboard_serve(b, NULL);
+	for (int i = 0; i < CALLERS_MAX; i++)
+		caller_free(b->callers[i]);
+	loop_remove(b->loop, &b->listener);
+	fd_close(&b->listener.fd);
+	free(b);
+}
+
+void switchboard_add(struct switchboard *b, int fd)
+{
+	struct caller **place = free_place(b);
+
+	if (place)
+		*place = caller_new(b, fd);
+	else
+		fd_close(&fd);
+}
+
+static void on_pong(void *self, const struct msg_pong *m)
+{
+	struct switchboard *b = self;
+
+	for (int i = 0; i < CALLERS_MAX; i++) {
+		struct caller *c = b->callers[i];
+
+		for (unsigned p = 0; c && p < c->n_pings; p++) {
+			struct ping *ping = &c->pings[p];
+
+			if (!ping->sent || ping->answered || ping->guest_token != m->token)
+				continue;
+			ping->answered = true;
+			ping->pong = *m;
+			ping->pong.token = ping->token;
+			caller_flush(c);
+			return;
+		}
+	}
+}
+
+void switchboard_serve(struct switchboard *b, struct session *session)
+{
+	if (b->session)
+		relay_pongs(b->session, NULL, NULL);
+	b->session = session;
+	for (int i = 0; i < CALLERS_MAX; i++)
+		if (b->callers[i])
+			caller_start_anew(b->callers[i]);
+	if (session)
+		relay_pongs(session, on_pong, b);
+}
+
+unsigned switchboard_callers(const struct switchboard *b)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < CALLERS_MAX; i++)
+		n += b->callers[i] != NULL;
+	return n;
+}
+
+unsigned switchboard_operations(const struct switchboard *b)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < CALLERS_MAX; i++)
+		for (unsigned l = 0; b->callers[i] && l < b->callers[i]->n_legs; l++)
+			n += leg_runs(b->callers[i]->legs[l]);
+	return n;
+}

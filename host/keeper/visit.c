@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A named machine, as those who use it see it. */
+#include "visit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "control.h"
+#include "place.h"
+
+#define STATUS_MS 10000 /* times nothing: a keeper that lives answers at once */
+
+/* Why a machine without a keeper can't be used. */
+static bool fail_without_keeper(const char *name, enum place_state state, struct err *err)
+{
+	CLEAN(json) struct json *ended = NULL;
+
+	if (state == PLACE_NONE)
+		return err_set(err, ERR_INPUT,
+			"there is no machine %s: postern up %s makes one, postern ls lists those "
+			"that are there",
+			name, name);
+	if (state == PLACE_LEFT)
+		return err_set(err, ERR_PEER,
+			"the keeper of the machine %s was killed, and the machine with it: postern "
+			"down %s clears it away",
+			name, name);
+	ended = place_json(name, "ended.json");
+	return err_set(err, ERR_PEER,
+		"the machine %s has ended: %s; postern down %s clears it away", name,
+		json_get_str(ended, "why"), name);
+}
+
+static struct json *ask_keeper(const char *name, struct err *err)
+{
+	enum place_state state = place_look(name);
+	struct json *status = NULL;
+
+	if (state == PLACE_KEPT)
+		status = control_ask(name, "status", STATUS_MS, err);
+	/* It may have ended between the two. */
+	if (state != PLACE_KEPT || (!status && (state = place_look(name)) != PLACE_KEPT))
+		fail_without_keeper(name, state, err);
+	return status;
+}
+
+static bool connect_to(
+	struct visit *v, struct loop *loop, const struct json *status, struct err *err)
+{
+	int64_t limit = json_get_int(status, "boot_ms", 0);
+	int fd = place_connect(v->name, "socket", err);
+	CLEAN(str) char *story = NULL;
+
+	if (fd < 0)
+		return false;
+	v->session = session_new(loop, fd);
+	if (session_wait_open(v->session, clock_in(limit), err))
+		return true;
+	if (err->code == ERR_INTERRUPTED)
+		return false;
+	story = visit_story(v);
+	return err_set(err, err->code, "%s", story);
+}
+
+bool visit_open(struct visit *v, struct loop *loop, const char *name, struct err *err)
+{
+	CLEAN(json) struct json *status = NULL;
+	const char *image;
+
+	*v = (struct visit){ .name = xstrdup(name) };
+	if (!place_check_name(name, err))
+		return false;
+	status = ask_keeper(name, err);
+	if (!status)
+		return false;
+	if (!strcmp(json_get_str(status, "state"), "starting"))
+		return err_set(err, ERR_PEER,
+			"the machine %s is starting: wait until postern ls shows that it is up",
+			name);
+	image = json_get_str(status, "image");
+	v->image = xstrdup(image ? image : "?");
+	v->time_factor = (int)json_get_int(status, "time_factor", 1);
+	return connect_to(v, loop, status, err);
+}
+
+bool visit_check(const char *name, struct err *err)
+{
+	enum place_state state;
+
+	if (!place_check_name(name, err))
+		return false;
+	state = place_look(name);
+	return state == PLACE_KEPT || fail_without_keeper(name, state, err);
+}
+
+void visit_close(struct visit *v)
+{
+	session_free(v->session);
+	free(v->name);
+	free(v->image);
+	*v = (struct visit){ 0 };
+}
+
+char *visit_story(const struct visit *v)
+{
+	struct err err;
+	CLEAN(json) struct json *status = ask_keeper(v->name, &err);
+	const char *state = json_get_str(status, "state"), *why = json_get_str(status, "why");
+
+	if (!status)
+		return xstrdup(err.text);
+	if (session_broken(v->session))
+		return xasprintf("its keeper closed the connection to the machine %s", v->name);
+	return xasprintf(
+		"the machine %s is %s%s%s", v->name, state, why ? ": " : "", why ? why : "");
+}
+
+struct json *visit_describe(const char *name)
+{
+	enum place_state state = place_look(name);
+	struct json *j, *ended;
+	struct err err;
+
+	if (state == PLACE_NONE || (state == PLACE_KEPT && *name == '.'))
+		return NULL;
+	if (state == PLACE_KEPT) {
+		j = control_ask(name, "status", STATUS_MS, &err);
+		if (j)
+			return j;
+		state = place_look(name);
+	}
+	if (state == PLACE_NONE)
+		return NULL;
+	j = place_json(name, "machine.json");
+	j = j ? j : json_object();
+	json_set_str(j, "name", name);
+	json_set_str(j, "state",
+		state == PLACE_KEPT   ? "busy"
+		: state == PLACE_LEFT ? "left behind"
+				      : "ended");
+	ended = place_json(name, "ended.json");
+	if (state == PLACE_ENDED)
+		json_set_str(j, "why", json_get_str(ended, "why"));
+	else if (state == PLACE_KEPT)
+		json_set_str(j, "why", err.text);
+	json_free(ended);
+	return j;
+}

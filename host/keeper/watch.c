@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is a machine still worth keeping, and if not, what became of it? */
+#include "watch.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+
+#define GONE_MS 10000 /* times the factor: without an agent and without a reboot */
+
+/* How many processes the host's kernel has killed for want of memory, ever; -1: not known. */
+static long long count_oom_kills(void)
+{
+	FILE *f = fopen("/proc/vmstat", "re");
+	long long n = -1;
+	char line[128];
+
+	while (f && n < 0 && fgets(line, sizeof(line), f))
+		if (sscanf(line, "oom_kill %lld", &n) != 1)
+			n = -1;
+	if (f)
+		(void)fclose(f);
+	return n;
+}
+
+void watch_begin(struct watch *w, struct machine *m)
+{
+	*w = (struct watch){ .machine = m,
+		.resets = machine_resets(m),
+		.closed = CLOCK_NEVER,
+		.oom_kills = count_oom_kills() };
+}
+
+static void look_at_port(struct watch *w)
+{
+	bool reset = machine_resets(w->machine) != w->resets;
+
+	w->resets = machine_resets(w->machine);
+	if (!machine_port_closed(w->machine)) {
+		w->closed = CLOCK_NEVER;
+		w->rebooted = false;
+		return;
+	}
+	w->rebooted = w->rebooted || reset;
+	if (reset || w->closed == CLOCK_NEVER)
+		w->closed = clock_ms();
+}
+
+int64_t watch_due(const struct watch *w)
+{
+	if (w->closed == CLOCK_NEVER)
+		return CLOCK_NEVER;
+	if (w->rebooted)
+		return w->closed + machine_boot_ms(w->machine);
+	return w->closed + (int64_t)GONE_MS * accel_time_factor(machine_accel(w->machine));
+}
+
+static bool agent_is_gone(const struct watch *w)
+{
+	return clock_ms() >= watch_due(w);
+}
+
+bool watch_over(struct watch *w)
+{
+	look_at_port(w);
+	/* Of a broken channel no more is asked: QEMU's end is waited for where it may be near. */
+	return session_broken(machine_session(w->machine)) || agent_is_gone(w) ||
+	       machine_state(w->machine) != MACHINE_RUNS;
+}
+
+char *watch_story(const struct watch *w)
+{
+	CLEAN(str) char *story = machine_story(w->machine);
+
+	if (machine_state(w->machine) == MACHINE_RUNS && agent_is_gone(w))
+		return xasprintf("the guest's agent is gone: %s", story);
+	if (machine_state(w->machine) != MACHINE_DIED || !machine_host_fault(w->machine))
+		return str_take(&story);
+	if (count_oom_kills() > w->oom_kills)
+		return xasprintf("the host ran out of memory: %s", story);
+	return xasprintf("somebody on the host ended it: %s", story);
+}

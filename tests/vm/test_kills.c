@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that a named machine consists of is killed at random moments, and nothing stays.
+ *
+ * How it works. Each round brings the machine up, whatever the round before has left, and starts
+ * something with it: a command, a copy, a reset, a down, another up. After a random time one of the
+ * processes gets SIGKILL: the one that was started, the keeper, or QEMU. All that ran must then
+ * come to an end or work on; whose environment has our home tells which processes are ours.
+ */
+#include "test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "base/xalloc.h"
+#include "vm.h"
+
+#define LIMIT	 7200 /* s; every wait has a deadline of its own */
+#define LONG_MS	 600000
+#define DELAY_MS 700 /* to the kill, at most */
+#define OURS_MAX 64
+
+static uint64_t seed;
+static char home[] = "/tmp/kills-XXXXXX";
+static char *postern, *payload, *copies; /* paths */
+static struct err err;
+static unsigned counts[16];
+
+static unsigned random_below(unsigned n)
+{
+	return (unsigned)(vm_random(&seed) % n);
+}
+
+/* Starts postern with these words. */
+static struct process *start(int input, const char *const *words)
+{
+	const char *argv[12] = { postern };
+	struct process *p;
+
+	for (int i = 0; words[i]; i++)
+		argv[i + 1] = words[i];
+	p = process_start(&(struct process_spec){ .argv = argv, .stdio = { input, -1, -1 } }, &err);
+	if (!p)
+		CHECK_STR(err.text, "a process");
+	return p;
+}
+
+static int end(struct process *p)
+{
+	int status = 0;
+
+	CHECK(process_wait(p, LONG_MS));
+	process_ended(p, &status);
+	process_free(p);
+	return status;
+}
+
+static int run(const char *const *words)
+{
+	return end(start(-1, words));
+}
+
+#define RUN(...) run((const char *const[]){ __VA_ARGS__, NULL })
+
+/* What postern ls says about the machine; NULL: nothing. Returns owned. */
+static struct json *look(void)
+{
+	const char *const argv[] = { postern, "ls", "--json", NULL };
+	CLEAN(buf) struct buf out = { 0 };
+	CLEAN(json) struct json *all = NULL;
+	const struct json *m;
+
+	if (!process_run(argv, NULL, LONG_MS, &out, 65536, &err))
+		CHECK_STR(err.text, "a list");
+	all = json_parse(out.data, out.len, &err);
+	CHECK(all);
+	CHECK(json_len(json_get(all, "machines")) <= 1);
+	m = json_at(json_get(all, "machines"), 0);
+	return m ? json_copy(m) : NULL;
+}
+
+/* A process of ours: its environment has our home. */
+struct ours {
+	pid_t pid;
+	bool qemu;
+};
+
+static bool has_our_home(const char *pid)
+{
+	CLEAN(str) char *path = xasprintf("/proc/%s/environ", pid);
+	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	static char text[65536];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+
+	return n > 0 && memmem(text, (size_t)n, home, strlen(home));
+}
+
+static bool is_qemu(const char *pid)
+{
+	CLEAN(str) char *path = xasprintf("/proc/%s/comm", pid);
+	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char name[32] = "";
+
+	return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && !strncmp(name, "qemu-system", 11);
+}
+
+static unsigned list_ours(struct ours *list)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	unsigned n = 0;
+
+	CHECK(dir);
+	while (n < OURS_MAX && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid > 0 && pid != getpid() && pid != getppid() && has_our_home(entry->d_name))
+			list[n++] = (struct ours){ pid, is_qemu(entry->d_name) };
+	}
+	closedir(dir);
+	return n;
+}
+
+/* Waits until that many processes are ours; there are always others that look. */
+static void wait_ours(unsigned wanted, const char *when)
+{
+	int64_t deadline = clock_in(60000);
+	struct ours list[OURS_MAX];
+	unsigned n;
+
+	while (n = list_ours(list), n != wanted && clock_ms() < deadline)
+		(void)poll(NULL, 0, 20);
+	if (n != wanted)
+		printf("# %s: %u processes are there, and not %u, of them %d\n", when, n, wanted,
+			n ? (int)list[0].pid : 0);
+	CHECK_INT(n, wanted);
+}
+
+static const char *state_of(const struct json *m)
+{
+	return m ? json_get_str(m, "state") : "none";
+}
+
+/* Whatever is there, it comes to rest: none, up, ended or left behind. */
+static struct json *rest(void)
+{
+	int64_t deadline = clock_in(LONG_MS);
+	struct json *m;
+
+	for (;;) {
+		const char *state;
+
+		m = look();
+		state = state_of(m);
+		if (!strcmp(state, "none") || !strcmp(state, "ended") ||
+			!strcmp(state, "left behind"))
+			break;
+		if (!strcmp(state, "up") && json_get_int(m, "operations", 1) == 0)
+			break;
+		CHECK(clock_ms() < deadline);
+		json_free(m);
+		(void)poll(NULL, 0, 50);
+	}
+	wait_ours(strcmp(state_of(m), "up") != 0 ? 0 : 2, state_of(m));
+	return m;
+}
+
+/* From whatever the last round has left. */
+static void bring_up(void)
+{
+	CLEAN(json) struct json *m = rest();
+	const char *state = state_of(m);
+
+	if (!strcmp(state, "ended"))
+		CHECK_INT(RUN("down", "box"), 0);
+	if (strcmp(state, "up") != 0)
+		CHECK_INT(RUN("up", "box"), 0);
+	CHECK_INT(RUN("exec", "-n", "box", "--", "true"), 0);
+}
+
+enum work { FLOOD, FEED, SLEEP, PUT, GET, RESET, DOWN, UP, WORKS };
+
+static struct process *begin(enum work work)
+{
+	static const char *const words[WORKS][8] = {
+		[FLOOD] = { "exec", "-n", "box", "--", "cat", "/dev/zero", NULL },
+		[FEED] = { "exec", "-n", "box", "--stdin", "--", "wc", "-c", NULL },
+		[SLEEP] = { "exec", "-n", "box", "--", "sleep", "1000000", NULL },
+		[RESET] = { "reset", "box", NULL },
+		[DOWN] = { "down", "box", NULL },
+		[UP] = { "up", "box", NULL },
+	};
+	CLEAN(fd) int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	CLEAN(str) char *out = xasprintf("%s/%llx", copies, (unsigned long long)vm_random(&seed));
+
+	if (work == UP)
+		CHECK_INT(RUN("down", "box"), 0);
+	if (work == PUT)
+		return start(-1, (const char *const[]){ "cp", payload, "box:/root/payload", NULL });
+	if (work == GET)
+		return start(-1, (const char *const[]){ "cp", "box:/bin", out, NULL });
+	return start(work == FEED ? zero : -1, words[work]);
+}
+
+enum victim { WORKER, KEEPER, QEMU, VICTIMS };
+
+/* Kills one, if it is there. */
+static void strike(enum victim victim, pid_t worker)
+{
+	struct ours list[OURS_MAX];
+	CLEAN(json) struct json *m = NULL;
+	unsigned n;
+	pid_t keeper;
+
+	if (victim == WORKER) {
+		kill(worker, SIGKILL);
+		return;
+	}
+	m = look();
+	keeper = (pid_t)json_get_int(m, "keeper", 0);
+	n = list_ours(list);
+	for (unsigned i = 0; i < n; i++)
+		if (victim == QEMU ? list[i].qemu : list[i].pid == keeper)
+			kill(list[i].pid, SIGKILL);
+}
+
+static pid_t pid_of(const struct process *p)
+{
+	CLEAN(str) char *path = xasprintf("/proc/self/fdinfo/%d", process_fd(p));
+	FILE *f = fopen(path, "re");
+	char line[64];
+	int pid = 0;
+
+	CHECK(f);
+	while (!pid && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pid: %d", &pid) != 1)
+			pid = 0;
+	CHECK_INT(fclose(f), 0);
+	return pid;
+}
+
+static void one_round(void)
+{
+	enum work work = random_below(WORKS);
+	enum victim victim = random_below(VICTIMS);
+	struct process *p;
+
+	bring_up();
+	p = begin(work);
+	(void)poll(NULL, 0, (int)random_below(DELAY_MS));
+	strike(victim, pid_of(p));
+	counts[victim]++;
+	/* A worker that works on would do so for ever. */
+	if (victim != WORKER && work <= SLEEP) {
+		CLEAN(json) struct json *m = look();
+
+		if (!strcmp(state_of(m), "up"))
+			kill(pid_of(p), SIGKILL);
+	}
+	(void)end(p);
+}
+
+static void set_up(void)
+{
+	CLEAN(str) char *images = home_path("images");
+	CLEAN(str) char *there = realpath(images, NULL);
+	CLEAN(str) char *link = NULL;
+	CLEAN(fd) int fd = -1;
+	static char data[1 << 20];
+
+	if (!there || !getenv("POSTERN"))
+		SKIP("there are no images, or $POSTERN does not name the program");
+	CHECK(mkdtemp(home));
+	postern = realpath(getenv("POSTERN"), NULL);
+	CHECK(postern);
+	CHECK_INT(setenv("POSTERN_HOME", home, 1), 0);
+	link = xasprintf("%s/images", home);
+	CHECK_INT(symlink(there, link), 0);
+	payload = xasprintf("%s/payload", home);
+	copies = xasprintf("%s/copies", home);
+	CHECK_INT(mkdir(copies, 0700), 0);
+	fd = open(payload, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	for (int i = 0; i < 16; i++)
+		CHECK(fd_write(fd, data, sizeof(data), &err));
+}
+
+/* Nothing is there but what was. */
+static void check_home(void)
+{
+	CLEAN(str)
+	char *script = xasprintf("test \"$(ls -A %s | tr '\\n' ' ')\" = 'copies images "
+				 "machines payload templates ' && test -z \"$(ls -A "
+				 "%s/machines)\"",
+		home, home);
+
+	CHECK_SHELL(script);
+}
+
+TEST_WITHIN(nothing_stays_of_what_is_killed_at_random_moments, LIMIT)
+{
+	unsigned rounds = vm_rounds(20);
+
+	seed = vm_seed();
+	set_up();
+	for (unsigned i = 0; i < rounds; i++)
+		one_round();
+	json_free(rest());
+	CHECK_INT(RUN("down", "--all"), 0);
+	wait_ours(0, "at the end");
+	check_home();
+	printf("# %u rounds: killed were %u callers, %u keepers, %u QEMUs\n", rounds,
+		counts[WORKER], counts[KEEPER], counts[QEMU]);
+	CHECK(dir_remove(home, &err));
+	free(postern);
+	free(payload);
+	free(copies);
+}
