@@ -42,13 +42,13 @@ by_kill() { ends_by KILL 137; }
 
 while_booting() {
 	local before status=0 qemu
-	fake_qemu 'echo up >"$work/booting"; exec sleep 100000'
+	fake_qemu 'exec sleep 100000'
 	before=$(leftovers)
-	mkfifo "$work/booting"
 	"$POSTERN" exec -- true &
 	postern=$!
-	read -r -t 60 _ <"$work/booting" || return
-	qemu=$(pgrep -P "$postern")
+	until qemu=$(pgrep -P "$postern" sleep); do
+		kill -0 "$postern" || return
+	done
 	kill -INT "$postern"
 	gone "$postern" 20 || return
 	wait "$postern" || status=$?
