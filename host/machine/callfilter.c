@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #ifdef __x86_64__
 /* Calls that are newer than this list are as absent as on an older kernel; so are the second
@@ -20,17 +21,29 @@ static const unsigned refused[] = {
 	SYS_socket, SYS_connect, SYS_bind, SYS_io_uring_setup,
 	/* Files by their path. */
 	SYS_truncate, SYS_chmod, SYS_fchmodat, SYS_chown, SYS_lchown, SYS_fchownat, SYS_setxattr,
-	SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
+	SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_utime, SYS_utimes, SYS_futimesat,
+	SYS_utimensat,
 	/* Other processes. */
 	SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,
+	SYS_pidfd_send_signal, SYS_tkill,
 	/* What the kernel keeps for this user, and where it was often broken into. */
 	SYS_keyctl, SYS_add_key, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd
 };
 
+/* Their first argument is a process: itself (or 0) and no other. */
+static const unsigned to_itself[] = { SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo, SYS_prlimit64 };
+
 enum {
 	REFUSED = sizeof(refused) / sizeof(*refused),
+	TO_ITSELF = sizeof(to_itself) / sizeof(*to_itself),
 	LIST = 4, /* places in the filter */
-	ALLOW = LIST + REFUSED,
+	SECOND_LIST = LIST + REFUSED,
+	ALLOW = SECOND_LIST + TO_ITSELF,
+	WHOM,
+	NOBODY,
+	ITSELF,
+	ALLOW_THAT,
 	REFUSE,
 	ABSENT,
 	LENGTH,
@@ -50,6 +63,10 @@ int callfilter_enter(void)
 		[2] = LOAD(nr),
 		[3] = JUMP(BPF_JGE, FIRST_NEWER, GO(3, ABSENT), 0),
 		[ALLOW] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		[WHOM] = LOAD(args[0]), /* its lower half: x86 is little-endian */
+		[NOBODY] = JUMP(BPF_JEQ, 0, GO(NOBODY, ALLOW_THAT), 0),
+		[ITSELF] = JUMP(BPF_JEQ, (unsigned)getpid(), 0, GO(ITSELF, REFUSE)),
+		[ALLOW_THAT] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		[REFUSE] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
 		[ABSENT] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 	};
@@ -58,6 +75,9 @@ int callfilter_enter(void)
 	for (int i = 0; i < REFUSED; i++)
 		code[LIST + i] =
 			(struct sock_filter)JUMP(BPF_JEQ, refused[i], GO(LIST + i, REFUSE), 0);
+	for (int i = 0; i < TO_ITSELF; i++)
+		code[SECOND_LIST + i] = (struct sock_filter)JUMP(
+			BPF_JEQ, to_itself[i], GO(SECOND_LIST + i, WHOM), 0);
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? errno : 0;
 }
 #else
