@@ -17,6 +17,7 @@ struct stream {
 	struct source source;
 	struct loop *loop;
 	const enum migration *progress;
+	const struct qmp *qmp;
 	int fd;
 	struct buf *in;	       /* what is saved goes here */
 	const struct buf *out; /* what is loaded comes from here */
@@ -87,7 +88,7 @@ static bool over(const void *arg)
 {
 	const struct stream *s = arg;
 
-	return *s->progress == MIGRATION_FAILED || s->broken ||
+	return *s->progress == MIGRATION_FAILED || s->broken || qmp_closed(s->qmp) ||
 	       (*s->progress == MIGRATION_DONE && s->ended);
 }
 
@@ -123,6 +124,7 @@ static bool move(struct stream *s, struct qmp *qmp, const char *command, enum mi
 	fd_close(&theirs);
 	s->fd = ours;
 	s->progress = progress;
+	s->qmp = qmp;
 	s->source = (struct source){ .fd = ours, .wants = wants, .ready = ready, .self = s };
 	loop_add(s->loop, &s->source);
 	ok = qmp_call(qmp, command, arguments, deadline, NULL, err) &&

@@ -90,8 +90,9 @@ static void add_disk(struct args *a, const char *overlay)
 	json_set_bool(json_set(file, "cache", json_object()), "no-flush", true);
 	line = json_line(node);
 	add_value(a, "-blockdev", "%s", line);
-	/* A write that fails is the host's fault: the guest waits, and is not told. */
-	add_value(a, "-device", "virtio-blk-pci,drive=%s,id=blk,werror=stop", QEMU_DISK_NODE);
+	/* What fails on the host is the host's fault: the guest waits, and is not told. */
+	add_value(a, "-device", "virtio-blk-pci,drive=%s,id=blk,werror=stop,rerror=stop",
+		QEMU_DISK_NODE);
 }
 
 /* As JSON: a path may hold commas. */

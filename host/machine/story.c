@@ -53,6 +53,14 @@ static bool killed_from_outside(int status)
 	return by == SIGKILL || by == SIGTERM || by == SIGINT || by == SIGHUP;
 }
 
+/* The file of its memory could not be read or grown, or a file became larger than may be. */
+static bool killed_for_a_file(int status)
+{
+	int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	return by == SIGBUS || by == SIGXFSZ;
+}
+
 const char *machine_host_fault(const struct machine *m)
 {
 	int status = 0;
@@ -61,7 +69,13 @@ const char *machine_host_fault(const struct machine *m)
 	if (m->disk_full)
 		return "the host's disk is full: make room and run it again";
 	if (m->disk_broken)
-		return "a write to the host's disk failed: see the host's log and run it again";
+		return "the host's disk failed to be read or written: see the host's log and run "
+		       "it "
+		       "again";
+	if (ended && killed_for_a_file(status))
+		return "QEMU could not read or write a file of its own: see that the host's disk "
+		       "has "
+		       "room and is sound, and `ulimit -f`, and run it again";
 	if (ended && (m->ended_from_outside || killed_from_outside(status)))
 		return "QEMU was ended by somebody on the host, or for want of memory: see the "
 		       "host's log and run it again";
@@ -108,7 +122,7 @@ static void tell_life(struct buf *story, const struct machine *m)
 	if (m->disk_full)
 		buf_str(story, ", but stands still because the host's disk is full");
 	else if (m->disk_broken)
-		buf_str(story, ", but stands still because a write to the host's disk failed");
+		buf_str(story, ", but stands still because the host's disk failed");
 	else if (m->port_closed)
 		buf_str(story, ", but the guest closed the channel");
 	else if (broken)
