@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "inject.h"
 #include "machine/preflight.h"
@@ -100,6 +101,7 @@ static struct machine *clone(struct trial *t, const char *overlay, const char *l
 	if (m) {
 		*ret_said = json_copy(template.said);
 		t->template = xstrdup(template.id);
+		t->stands_on = template.disk ? xstrdup(template.disk) : NULL;
 	}
 	return m;
 }
@@ -142,6 +144,9 @@ static bool begin(struct trial *t, struct json **ret_said, struct err *err)
 	CLEAN(str) char *log = record_path(&t->record, "console.log");
 	bool avoidable = true;
 
+	if (t->spec->image->disk && stat(t->spec->image->disk, &t->image_disk) < 0)
+		return err_errno(err, "%s", t->spec->image->disk),
+		       trial_unscored(t, "starting the untouched image", err);
 	if (!limits_suffice(t->spec->image->disk ? overlay : NULL, err))
 		return trial_unscored(t, "starting the untouched image", err);
 	t->machine = clone(t, overlay, log, ret_said, &avoidable, err);
@@ -167,4 +172,25 @@ bool begin_broken(struct trial *t, struct err *err)
 	text = json_text(said);
 	trial_note(t, "break", text ? text : "");
 	return true;
+}
+
+bool begin_holds(const struct trial *t, struct err *err)
+{
+	const struct stat *was = &t->image_disk;
+	const char *disk = t->spec->image->disk;
+	struct stat is;
+
+	if (t->stands_on && !file_exists(t->stands_on))
+		return err_set(err, ERR_SYSTEM,
+			"the template that the trial began from was removed while it ran: run it "
+			"again");
+	if (!disk)
+		return true;
+	if (stat(disk, &is) < 0)
+		return err_errno(err, "%s", disk);
+	return (is.st_dev == was->st_dev && is.st_ino == was->st_ino &&
+		       is.st_size == was->st_size &&
+		       !memcmp(&is.st_mtim, &was->st_mtim, sizeof(is.st_mtim))) ||
+	       err_set(err, ERR_SYSTEM,
+		       "the image's disk was built anew while the trial ran: run it again");
 }

@@ -14,5 +14,8 @@
 
 /* False when the trial is over already: unscored, or interrupted. */
 bool begin_broken(struct trial *t, struct err *err);
+/* Is the disk that the trial's stands on still what it was? False, with the cause, when somebody
+ * removed the template or built the image anew meanwhile. */
+bool begin_holds(const struct trial *t, struct err *err);
 
 #endif

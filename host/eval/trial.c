@@ -251,7 +251,7 @@ static bool boot_and_check(struct trial *t, struct err *err)
 	CLEAN(str) char *above = record_path(&t->record, "boot.qcow2");
 	struct stage *stage = &t->grade.boot;
 
-	if (!overlay_create(above, below, err))
+	if (!begin_holds(t, err) || !overlay_create(above, below, err))
 		return trial_unscored(t, "making the disk of the cold boot", err);
 	if (!start(t, "boot.qcow2", below, "console-boot.log", err))
 		return false;
@@ -332,6 +332,7 @@ enum trial_exit trial_run(const struct trial_spec *spec)
 	grade_release(&t.grade);
 	free(t.start_reason);
 	free(t.template);
+	free(t.stands_on);
 	json_free(t.started);
 	record_release(&t.record);
 	loop_release(&t.loop);

@@ -3,6 +3,8 @@
 #ifndef TRIAL_STATE_H
 #define TRIAL_STATE_H
 
+#include <sys/stat.h>
+
 #include "base/loop.h"
 #include "grade.h"
 #include "machine/confine.h"
@@ -37,6 +39,8 @@ struct trial {
 	char *start_reason; /* why it began as nothing better, owned; NULL: there is nothing better
 			     */
 	char *template;	    /* id of the scenario's template that it began from, owned; or NULL */
+	char *stands_on;    /* that template's disk, owned; or NULL */
+	struct stat image_disk;		/* when it began */
 	struct confinement confinement; /* of the machine that it began with, once sealed */
 	bool sealed, power_cut;
 	bool host_failed; /* the trial stopped for a cause that no guest can make */

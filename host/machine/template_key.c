@@ -11,6 +11,9 @@
 #include "base/xalloc.h"
 #include "qemu.h"
 
+/* Counted up when warming up, settling or breaking a machine is done in another way. */
+#define FORMAT "1"
+
 /* A file that is replaced changes in size or time. */
 static void add_file(struct buf *text, const char *path)
 {
@@ -86,7 +89,7 @@ struct json *template_key(
 	CLEAN(str) char *cpu = processor(accel);
 	CLEAN(str) char *memory = xasprintf("%d MiB", memory_mib);
 
-	json_set_str(key, "postern", VERSION);
+	json_set_str(key, "postern", VERSION "." FORMAT);
 	json_set_str(key, "image", files);
 	json_set_str(key, "QEMU", qemu);
 	json_set_str(key, "accelerator", accel_name(accel));

@@ -19,6 +19,27 @@ killed() {
 	wait $run
 }
 
+# meanwhile NAME COMMAND...: runs the command while the model works
+meanwhile() {
+	local name=$1 run
+	shift
+	echo 'sleep 10' >"$work/short.sh"
+	"$POSTERN" run "$page" --model "script:$work/short.sh" --out "$work/$name" \
+		>"$work/$name.txt" 2>"$work/$name.err" &
+	run=$!
+	wait_line "$work/$name.err" "running the script" $run
+	"$@" >/dev/null
+	wait $run
+}
+
+# The image is built anew: its disk is another, for a while.
+rebuilt() {
+	local disk=${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}/images/server/disk.qcow2
+	touch -r "$disk" "$work/as-it-was"
+	meanwhile rebuilt touch "$disk"
+	touch -r "$work/as-it-was" "$disk"
+}
+
 # small: the results go to a disk on which the machine finds no room
 small() {
 	mkdir "$work/small"
@@ -64,6 +85,14 @@ killed
 ok "a machine killed from outside is unscored" field "$work/killed/unreadable-page/1/trial.json" \
 	'"\(.verdict): \(.reason)"' \
 	"unscored: QEMU was ended by somebody on the host, or for want of memory: see the host's log and run it again"
+rebuilt
+ok "an image built anew meanwhile is nobody's failure" field "$work/rebuilt/unreadable-page/1/trial.json" \
+	'"\(.verdict): \(.reason)"' \
+	"unscored: making the disk of the cold boot: the image's disk was built anew while the trial ran: run it again"
+meanwhile removed "$POSTERN" template rm scenario:unreadable-page
+ok "a template removed meanwhile is nobody's failure" field "$work/removed/unreadable-page/1/trial.json" \
+	'"\(.verdict): \(.reason)"' \
+	"unscored: making the disk of the cold boot: the template that the trial began from was removed while it ran: run it again"
 (odd)
 ok "an odd name of a folder is just a name" has "$work/odd.txt" "1 of 1 passed"
 ok "a folder in use is refused" has "$work/second.txt" "--out -a:b: "
