@@ -159,12 +159,14 @@ removed() {
 
 # A break.sh that fails is the scenario's fault, in a template as in a machine: told once, nothing is kept.
 no_break() {
+	local status=0
 	echo "echo some words; exit 3" >>"$work/page/break.sh"
 	whole no-break solution
 	field "$work/no-break/page/1/trial.json" '"\(.verdict): \(.reason)"' \
 		"unscored: break.sh: ended with exit code 3; its last words: broken
-some words" && [ "$(grep -c "breaking it" "$work/no-break.txt")" = 1 ] && alone && ! files | grep new
+some words" && [ "$(grep -c "breaking it" "$work/no-break.txt")" = 1 ] && alone && ! files | grep new || status=1
 	sed -i '$d' "$work/page/break.sh"
+	return $status
 }
 
 # without: where it can't be kept, the image's template is broken for each trial
