@@ -67,6 +67,10 @@ wrong_use() {
 	for name in -x '' A .x a/b "a b" ../x "$(printf 'a%.0s' {1..64})"; do
 		fails 2 '' up "$name" || return
 	done
+	for name in . .. ../images ./../../images .exec.x/.. .exec.x/../.. '' /; do
+		fails 2 'is no name for a machine' down "$name" || return
+	done
+	[ -d "$POSTERN_HOME/images/mini" ] && [ -d "$POSTERN_HOME/templates" ] || return
 	fails 2 'is no name for a machine' up Box && fails 2 'want one name' up && fails 2 'want one name' up a b &&
 		fails 2 '--memory 12: want MiB' up --memory 12 a && fails 2 'want the names' down &&
 		fails 2 'want what to copy' cp a && fails 2 'one of the two is NAME:PATH' cp a b &&
@@ -261,6 +265,16 @@ leftovers_of_exec() {
 	contains "$(p ls)" '.exec.gone00' && contains "$(p ls)" 'left behind' && p down --all && same "$(ls -A "$machines")" ''
 }
 
+# What is no machine's is nobody's to remove.
+other_files() {
+	mkdir "$machines/Mine"
+	touch "$machines/README" "$machines/mine"
+	ln -s ../images "$machines/link"
+	same "$(p ls --json | jq -c .)" '{"machines":[]}' && p down --all && fails 1 'there is no machine mine' down mine &&
+		fails 1 'there is no machine link' down link && same "$(cd "$machines" && echo *)" 'Mine README link mine' &&
+		rm -r "${machines:?}/"*
+}
+
 # up_ends SIGNAL STATUS: while it makes its machine
 up_ends() {
 	local up qemu status=0
@@ -337,6 +351,7 @@ check "the agent is killed" by_killed_agent
 check "the keeper is killed" killed_keeper
 check "the keeper is stopped" stopped_keeper
 check "what a killed exec left" leftovers_of_exec
+check "files that are no machine's" other_files
 check "up is killed" up_killed
 check "up is interrupted" up_interrupted
 check "down while it starts" down_while_starting
