@@ -14,9 +14,11 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "control.h"
 #include "keeper.h"
 
 #define SAID_MAX 65536 /* bytes of a line */
+#define DOWN_MS	 60000
 
 /* What the keeper says, line by line. */
 struct listener {
@@ -148,14 +150,36 @@ static bool make_place(const char *name, struct place *place, struct err *err)
 	return false;
 }
 
-/* Its word, or its end. After our own end of the wait it takes all away, which is waited for. */
-static bool wait_for(struct loop *loop, struct listener *l, pid_t keeper, struct err *err)
+/* After our own end of the wait: the keeper takes all away, which is waited for. It may have come
+ * up at that moment, and does not look for our end any more: then it is told to. */
+static void call_back(struct listener *l, const char *name, pid_t keeper)
+{
+	struct json *done = NULL;
+	struct err err;
+
+	(void)shutdown(l->source.fd, SHUT_WR);
+	while (!l->ended) {
+		struct pollfd pfd = { .fd = l->source.fd, .events = POLLIN };
+
+		if (poll(&pfd, 1, -1) > 0)
+			listener_ready(l, pfd.revents);
+	}
+	if (l->up)
+		done = control_ask(name, "down", DOWN_MS, &err);
+	if (l->up && !done)
+		kill(keeper, SIGKILL);
+	json_free(done);
+}
+
+/* Its word, or its end. */
+static bool wait_for(
+	struct loop *loop, struct listener *l, const char *name, pid_t keeper, struct err *err)
 {
 	bool ok = loop_until(loop, heard, l, CLOCK_NEVER, err);
 
-	if (l->up)
+	if (ok && l->up)
 		return true;
-	(void)shutdown(l->source.fd, SHUT_WR);
+	call_back(l, name, keeper);
 	while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (!ok)
@@ -186,7 +210,7 @@ static bool start(
 	}
 	fd_close(&theirs);
 	loop_add(loop, &l->source);
-	ok = pid < 0 ? err_errno(err, "fork") : wait_for(loop, l, pid, err);
+	ok = pid < 0 ? err_errno(err, "fork") : wait_for(loop, l, spec->name, pid, err);
 	loop_remove(loop, &l->source);
 	place_release(&place);
 	if (!ok && place_look(spec->name) == PLACE_LEFT)

@@ -52,7 +52,9 @@ until_so() {
 }
 
 is_state() { [[ $(state "$1") == "$2"* ]]; }
-nothing_runs() { [ "$(p ls --json | jq ".machines[] | select(.name == \"$1\").operations")" = 0 ]; }
+# runs_operations NAME COUNT
+runs_operations() { [ "$(p ls --json | jq ".machines[] | select(.name == \"$1\").operations")" = "$2" ]; }
+nothing_runs() { runs_operations "$1" 0; }
 
 none_there() {
 	same "$(p ls)" 'there are no machines: postern up NAME starts one' &&
@@ -154,9 +156,30 @@ copies() {
 	p cp box:/t/in/one "$d/got" && same "$(cat "$d/got/one")" one && p cp box:/t/in/tree/big "$d/got/one" &&
 		cmp "$d/got/one" "$d/tree/big" && p cp box:/t/in "$d/got" && same "$(cat "$d/got/in/flat/a b/deep/two")" two || return
 	fails 1 'there is no such folder' cp "$d/tree/one" box:/t/nosuch/ && fails 1 'there is no such folder' cp box:/t/in "$d/nosuch/" &&
-		fails 1 'is there already' cp box:/t/in "$d/got" && fails 1 'is a folder, and' cp box:/t/in "$d/got/one" &&
+		fails 1 'is there already' cp box:/t/in "$d/got" && fails 1 'a folder came, and' cp box:/t/in "$d/got/one" &&
 		cmp "$d/got/one" "$d/tree/big" && fails 1 'nosuch' cp "$d/nosuch" box:/t && fails 1 'nosuch' cp box:/nosuch "$d/x" || return
-	same "$(find "$d/got" -maxdepth 1 | sort)" "$d/got"$'\n'"$d/got/in"$'\n'"$d/got/one"
+	same "$(find "$d/got" -maxdepth 1 | sort)" "$d/got"$'\n'"$d/got/in"$'\n'"$d/got/one" || return
+	# What is no file and no folder stays as it is; through a link to a folder a copy goes by / alone.
+	mkdir "$d/mine"
+	mkfifo "$d/fifo"
+	ln -s mine "$d/out"
+	fails 1 'is there already' cp box:/t/in/one "$d/fifo" && [ -p "$d/fifo" ] &&
+		fails 1 'is there already' cp box:/t/in/one "$d/out" && same "$(ls -A "$d/mine")" '' &&
+		p cp box:/t/in/one "$d/out/" && same "$(cat "$d/mine/one")" one
+}
+
+# A guest that does not tell what is there gets nothing.
+copy_to_a_busy_guest() {
+	local i pids=() status=0
+	for i in {1..16}; do
+		"$POSTERN" exec -n box -- sleep 54321 >"$work/busy.$i" 2>&1 &
+		pids+=($!)
+	done
+	until_so 60 runs_operations box 16 || return
+	fails 1 '16 operations' cp "$work/copies/tree/one" box:/t/in || status=1
+	kill "${pids[@]}"
+	wait "${pids[@]}"
+	until_so 20 nothing_runs box && return "$status"
 }
 
 # Who is in it sees it start anew, and needs no new connection.
@@ -170,9 +193,21 @@ reset_makes_new() {
 		same "$(p exec -n box -- ls /root)" '' && same "$(state box)" 'up: null'
 }
 
+# While nobody is at the guest's end, callers wait for who comes.
 guest_reboots() {
 	p exec -n box -- sh -c 'echo dirt >/root/dirt; sync; reboot -f' 2>/dev/null
-	same "$(p exec -n box -- ls /root)" '' && is_state box up
+	same "$(p exec -n box -- sh -c 'ls /root && echo done')" done && is_state box up
+}
+server_reboots() {
+	p up box -i server 2>/dev/null >"$work/out" || return
+	p exec -n box -- systemctl reboot 2>/dev/null
+	until_so 60 is_state box restarting || return
+	# It is told what did not run, which is not so of what the old guest took with it.
+	until p exec -n box -- true 2>"$work/err"; do
+		contains "$(cat "$work/err")" 'the system is not up yet' || return
+		read -r -t 0.2 <> <(:) || true
+	done
+	is_state box up && p down box
 }
 
 ends() {
@@ -202,11 +237,10 @@ kill_qemu_under_a_flood() {
 	p exec -n box -- cat /dev/zero 2>"$work/flood.err" | head -c 1000000 >/dev/null
 	p exec -n box -- cat /dev/zero >/dev/null 2>"$work/flood.err" &
 	flood=$!
-	until_so 60 works box || return
+	until_so 60 runs_operations box 1 || return
 	kill_qemu
 	wait "$flood"
 }
-works() { [ "$(p ls --json | jq ".machines[] | select(.name == \"$1\").operations")" = 1 ]; }
 by_killed_qemu() {
 	dies 'somebody on the host ended it: QEMU was killed by signal 9 (Killed)' kill_qemu_under_a_flood &&
 		contains "$(cat "$work/flood.err")" 'the machine box has ended: somebody on the host ended it'
@@ -226,6 +260,12 @@ by_no_memory() {
 by_killed_agent() {
 	up_args=(-i server)
 	dies "the guest's agent is gone: the machine runs, but the guest closed the channel" p exec -n box -- sh -c 'kill -9 -1'
+}
+# Nobody asks the keeper for anything meanwhile.
+by_agent_that_dies_alone() {
+	up_args=(-i server)
+	dies "the guest's agent is gone: the machine runs, but the guest closed the channel" \
+		p exec -n box -- sh -c '(sleep 2; kill -9 -1) >/dev/null 2>&1 &'
 }
 
 # Keeper and QEMU go together; the folder is found, and hinders nobody.
@@ -290,6 +330,24 @@ up_ends() {
 up_killed() { up_ends KILL 137; }
 up_interrupted() { up_ends INT 130; }
 
+# At the moment that it comes up: then it is up, or nothing is.
+up_interrupted_late() {
+	local i up status
+	for i in 1 2 3 4; do
+		"$POSTERN" up box >"$work/out" 2>"$work/err" &
+		up=$!
+		until [ -e "$machines/box/console.log" ]; do [ -d "/proc/$up" ] || return; done
+		[ "$i" = 1 ] || until compgen -G "$machines/box/*machine.json*" >/dev/null || [ ! -d "/proc/$up" ]; do :; done
+		kill -TERM "$up" 2>/dev/null
+		gone "$up" 60 || return
+		status=0
+		wait "$up" || status=$?
+		[ "$status" != 0 ] || p down box || return
+		[ "$status" = 0 ] || same "$status" 143 || return
+		same "$(ls -A "$machines")" '' || return
+	done
+}
+
 down_while_starting() {
 	local up status=0
 	"$POSTERN" up slow --memory 128 >"$work/out" 2>"$work/err" &
@@ -297,7 +355,7 @@ down_while_starting() {
 	until_so 60 qemu_of slow && same "$(state slow)" 'starting: null' &&
 		fails 125 'the machine slow is starting' exec -n slow -- true && p down slow || return
 	wait "$up" || status=$?
-	same "$status" 1 && same "$(ls -A "$machines")" ''
+	same "$status" 1 && contains "$(cat "$work/err")" 'postern down ended it while it started' && same "$(ls -A "$machines")" ''
 }
 
 other_memory() {
@@ -340,20 +398,24 @@ check "commands find what others left" commands_share_it
 check "many commands at once" many_at_once
 check "a caller that is killed" killed_caller
 check "copies" copies
+check "a copy to a busy guest" copy_to_a_busy_guest
 check "reset" reset_makes_new
 check "the guest reboots" guest_reboots
 check "down" ends
+check "a server reboots" server_reboots
 check "QEMU is killed" by_killed_qemu
 check "the guest's kernel panics" by_panic
 check "the guest powers off" by_poweroff
 check "the guest has no memory left" by_no_memory
 check "the agent is killed" by_killed_agent
+check "the agent dies with nobody there" by_agent_that_dies_alone
 check "the keeper is killed" killed_keeper
 check "the keeper is stopped" stopped_keeper
 check "what a killed exec left" leftovers_of_exec
 check "files that are no machine's" other_files
 check "up is killed" up_killed
 check "up is interrupted" up_interrupted
+check "up is interrupted as it comes up" up_interrupted_late
 check "down while it starts" down_while_starting
 check "another size of memory" other_memory
 check "servers with disks" servers
