@@ -154,14 +154,17 @@ bool place_remove(struct place *p, struct err *err)
 	return ok;
 }
 
-/* Is the lock of this folder held? */
+/* Is the lock of this folder held? Where that can't be told it may be, and the folder is not to be
+ * removed. */
 static bool is_kept(const char *name)
 {
 	CLEAN(str) char *lock = place_file(name, "lock");
-	CLEAN(fd) int fd = open(lock, O_RDWR | O_CLOEXEC);
+	CLEAN(fd) int fd = open(lock, O_RDONLY | O_CLOEXEC);
 	struct flock all = whole_file();
 
-	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
+	if (fd < 0)
+		return errno != ENOENT;
+	return fcntl(fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
 }
 
 /* Not a file, nor a link. */

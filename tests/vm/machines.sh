@@ -8,6 +8,8 @@ requires_image mini
 requires_image server
 requires_program pgrep
 requires_program jq
+requires_program perl
+requires_program prlimit
 
 # A home of its own with the templates that are there.
 own_home
@@ -110,7 +112,9 @@ many_at_once() {
 		p exec -n box -- sh -c "head -c 3000000 /dev/zero | tr '\\0' $i" >"$work/many.$i" &
 		pids+=($!)
 	done
-	wait "${pids[@]}" || return
+	for i in "${pids[@]}"; do
+		wait "$i" || return
+	done
 	for i in 1 2 3 4 5 6 7 8; do
 		same "$(tr -d "$i" <"$work/many.$i" | wc -c) $(wc -c <"$work/many.$i")" '0 3000000' || return
 	done
@@ -176,7 +180,7 @@ copy_to_a_busy_guest() {
 		pids+=($!)
 	done
 	until_so 60 runs_operations box 16 || return
-	fails 1 '16 operations' cp "$work/copies/tree/one" box:/t/in || status=1
+	fails 1 '16 commands run already' cp "$work/copies/tree/one" box:/t/in || status=1
 	kill "${pids[@]}"
 	wait "${pids[@]}"
 	until_so 20 nothing_runs box && return "$status"
@@ -190,13 +194,13 @@ reset_makes_new() {
 	exec 4<&-
 	wait "$caller" || status=$?
 	same "$status" 125 && contains "$(cat "$work/caller.err")" 'the guest started anew while it ran: its outcome is unknown' &&
-		same "$(p exec -n box -- ls /root)" '' && same "$(state box)" 'up: null'
+		same "$(p exec -n box -- sh -c 'ls /root && echo nothing')" nothing && same "$(state box)" 'up: null'
 }
 
 # While nobody is at the guest's end, callers wait for who comes.
 guest_reboots() {
 	p exec -n box -- sh -c 'echo dirt >/root/dirt; sync; reboot -f' 2>/dev/null
-	same "$(p exec -n box -- sh -c 'ls /root && echo done')" done && is_state box up
+	same "$(p exec -n box -- sh -c 'ls /root && echo nothing')" nothing && is_state box up
 }
 server_reboots() {
 	p up box -i server 2>/dev/null >"$work/out" || return
@@ -279,7 +283,7 @@ killed_keeper() {
 	exec 4<&-
 	wait "$caller" || status=$?
 	same "$status" 125 && contains "$(cat "$work/caller.err")" 'the keeper of the machine box was killed' &&
-		same "$(state box)" 'left behind: null' && fails 1 'the keeper of the machine box was killed' reset box &&
+		same "$(state box)" 'left behind: null' && ! keeper_of box >/dev/null &&  fails 1 'the keeper of the machine box was killed' reset box &&
 		p up box 2>/dev/null >"$work/out" && same "$(p exec -n box -- echo new)" new || return
 	kill -KILL "$(keeper_of box)"
 	until_so 20 is_state box 'left behind' && p down --all && same "$(ls -A "$machines")" ''
@@ -296,13 +300,32 @@ stopped_keeper() {
 	[ "$status" = 0 ] && same "$(p exec -n box -- echo on)" on && p down box
 }
 
+# hold FILE: an open file description lock, as postern takes it; sets holder
+hold() {
+	rm -f "$work/held"
+	mkfifo "$work/held"
+	perl -MFcntl -e '
+		open my $f, "+>", $ARGV[0] or die; my $all = pack("s s x4 q q l x4", F_WRLCK, 0, 0, 0, 0); fcntl $f, 37, $all or die "$!";
+		$| = 1; print "held\n"; sleep 1000' "$1" >"$work/held" 2>&1 &
+	holder=$!
+	read -r -t 20 _ <"$work/held"
+}
+
 # What a killed exec leaves is cleared too; one that runs is not.
 leftovers_of_exec() {
 	mkdir "$machines/.exec.gone00"
 	: >"$machines/.exec.gone00/disk.qcow2"
 	mkdir "$machines/.exec.runs00"
-	: >"$machines/.exec.runs00/lock"
-	contains "$(p ls)" '.exec.gone00' && contains "$(p ls)" 'left behind' && p down --all && same "$(ls -A "$machines")" ''
+	hold "$machines/.exec.runs00/lock" || return
+	contains "$(p ls)" '.exec.gone00' && contains "$(p ls)" 'left behind' && p down --all && same "$(ls -A "$machines")" .exec.runs00 &&
+		fails 1 '' down .exec.runs00 && same "$(ls -A "$machines")" .exec.runs00 || return
+	kill "$holder"
+	wait "$holder"
+	# Where it can't be told whether somebody holds it, it stays too.
+	rm "$machines/.exec.runs00/lock"
+	ln -s lock "$machines/.exec.runs00/lock"
+	p down --all && same "$(ls -A "$machines")" .exec.runs00 && rm "$machines/.exec.runs00/lock" &&
+		p down --all && same "$(ls -A "$machines")" ''
 }
 
 # What is no machine's is nobody's to remove.
@@ -314,6 +337,49 @@ other_files() {
 		fails 1 'there is no machine link' down link && same "$(cd "$machines" && echo *)" 'Mine README link mine' &&
 		rm -r "${machines:?}/"*
 }
+
+# connect COUNT SOCKET: so many connections that say nothing; sets connections
+connect() {
+	rm -f "$work/connected"
+	mkfifo "$work/connected"
+	perl -MSocket -MIO::Socket::UNIX -e '
+		my ($n, $path, @all) = @ARGV;
+		for (1 .. $n) { push @all, IO::Socket::UNIX->new(Peer => $path) or die "$path: $!" }
+		$| = 1; print "connected\n"; sleep 1000' "$1" "$2" >"$work/connected" 2>&1 &
+	connections=$!
+	read -r -t 20 _ <"$work/connected"
+}
+
+# Of those who say nothing to the keeper, and of those who are as many as it takes.
+silent_callers() {
+	p up box 2>/dev/null >"$work/out" && connect 20 "$machines/box/control" || return
+	same "$(state box)" 'up: null' && p reset box || return
+	kill "$connections"
+	wait "$connections"
+	connect 32 "$machines/box/socket" && until_so 20 has_callers box 32 || return
+	fails 125 'the machine box has 32 callers, as many as it takes: wait until one is gone' exec -n box -- true || return
+	kill "$connections"
+	wait "$connections"
+	p exec -n box -- true && p down box
+}
+has_callers() { [ "$(p ls --json | jq ".machines[] | select(.name == \"$1\").callers")" = "$2" ]; }
+
+# A keeper that may open no more waits, and takes no processor time for that.
+few_descriptors() {
+	local keeper before after
+	p up box 2>/dev/null >"$work/out" || return
+	keeper=$(keeper_of box)
+	prlimit --pid "$keeper" --nofile="$(find "/proc/$keeper/fd" -type l | wc -l):" && connect 3 "$machines/box/socket" || return
+	before=$(cpu_ticks "$keeper")
+	! timeout 3 "$POSTERN" exec -n box -- true 2>/dev/null || return
+	after=$(cpu_ticks "$keeper")
+	[ $((after - before)) -lt 50 ] || { echo "$((after - before)) ticks"; return 1; }
+	prlimit --pid "$keeper" --nofile=1024: || return
+	kill "$connections"
+	wait "$connections"
+	p exec -n box -- true && p down box
+}
+cpu_ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
 # up_ends SIGNAL STATUS: while it makes its machine
 up_ends() {
@@ -370,7 +436,7 @@ servers() {
 	p up web -i server 2>/dev/null >"$work/out" && p up box 2>/dev/null >"$work/out" || return
 	p exec -n web -- sh -c 'echo hello >/var/www/html/index.html; curl -s http://127.0.0.1/' >"$work/page" &&
 		same "$(cat "$work/page")" hello && p cp "$POSTERN" web:/root && p reset web &&
-		contains "$(p exec -n web -- curl -s http://127.0.0.1/)" '<html' && same "$(p exec -n web -- ls /root)" '' &&
+		contains "$(p exec -n web -- curl -s http://127.0.0.1/)" '<html' && same "$(p exec -n web -- sh -c 'ls /root && echo nothing')" nothing &&
 		same "$(p exec -n box -- hostname)" mini && p down web box && same "$(ls -A "$machines")" ''
 }
 
@@ -413,6 +479,8 @@ check "the keeper is killed" killed_keeper
 check "the keeper is stopped" stopped_keeper
 check "what a killed exec left" leftovers_of_exec
 check "files that are no machine's" other_files
+check "callers who say nothing" silent_callers
+check "few descriptors" few_descriptors
 check "up is killed" up_killed
 check "up is interrupted" up_interrupted
 check "up is interrupted as it comes up" up_interrupted_late
