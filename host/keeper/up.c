@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,17 @@ static void close_others(const int *keep, size_t n)
 	}
 }
 
+/* As many descriptors as it may have: each caller takes one. */
+static void raise_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 /* Nothing of the caller's world but its environment. */
 static bool leave_caller(const struct place *place, int told)
 {
@@ -115,6 +127,7 @@ static bool leave_caller(const struct place *place, int told)
 		dup2(words, 2) < 0 || chdir("/") < 0)
 		return false;
 	close_others(keep, sizeof(keep) / sizeof(*keep));
+	raise_limit();
 	return true;
 }
 
