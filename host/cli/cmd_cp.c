@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* postern cp: files and folders between the host and a named machine. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/xalloc.h"
 #include "command.h"
 #include "ending.h"
@@ -56,22 +53,29 @@ static char *last_name(const char *path)
 	return xstrndup(path + from, end - from);
 }
 
-/* The first entry tells. */
-static bool take_type(void *self, const struct tree_item *untrusted)
+/* What the first entry tells. */
+struct first {
+	bool came, is_folder;
+};
+
+static bool take_first(void *self, const struct tree_item *untrusted)
 {
-	*(bool *)self = untrusted->kind == TREE_ENTRY && untrusted->entry.type == TREE_DIRECTORY;
+	struct first *f = self;
+
+	f->came = true;
+	f->is_folder = untrusted->kind == TREE_ENTRY && untrusted->entry.type == TREE_DIRECTORY;
 	return false;
 }
 
-/* Is there a folder, or a link to one? */
-static bool guest_has_folder(struct session *s, const char *path)
+/* Is there a folder, or a link to one? False when the guest does not tell. */
+static bool guest_has_folder(struct session *s, const char *path, bool *ret_has, struct err *err)
 {
 	CLEAN(str) char *inside = xasprintf("%s/.", path);
-	bool found = false;
-	struct err err;
+	struct first first = { 0 };
+	bool told = session_walk(s, inside, false, take_first, &first, CLOCK_NEVER, err);
 
-	(void)session_walk(s, inside, false, take_type, &found, CLOCK_NEVER, &err);
-	return found;
+	*ret_has = first.is_folder;
+	return told || first.came || err->code == ERR_INPUT;
 }
 
 /* Where it goes: the path, or a name in the folder that it is. Returns owned; NULL on failure. */
@@ -101,49 +105,34 @@ static void report(const struct tree_report *r)
 
 static bool to_guest(struct session *s, const char *source, const char *path, struct err *err)
 {
-	CLEAN(str) char *to = target(source, path, guest_has_folder(s, path), err);
+	CLEAN(str) char *to = NULL;
 	struct tree_report done;
+	bool is_folder;
 
+	if (!guest_has_folder(s, path, &is_folder, err))
+		return false;
+	to = target(source, path, is_folder, err);
 	return to && session_put_tree(s, source, to, false, CLOCK_NEVER, &done, err);
 }
 
-/* A file takes the place of another when all of it is there. */
-static bool replace(struct session *s, const char *source, const char *to,
-	struct tree_report *ret_done, struct err *err)
+/* A link is none of the folders that take it: the guest that it came from may have made it, and
+ * would choose where on this host the next copy goes. */
+static bool host_has_folder(const char *path)
 {
-	CLEAN(str) char *beside = xasprintf("%s.new.%d", to, (int)getpid());
 	struct stat st;
-	bool ok;
 
-	if (!session_get_tree(s, source, beside, false, CLOCK_NEVER, ret_done, err))
-		return false;
-	ok = lstat(beside, &st) == 0 || err_errno(err, "%s", beside);
-	if (ok && S_ISDIR(st.st_mode))
-		ok = err_set(err, ERR_INPUT, "%s is a folder, and %s is none: choose another name",
-			source, to);
-	if (ok && rename(beside, to) < 0)
-		ok = err_errno(err, "%s", to);
-	if (!ok)
-		(void)dir_remove(beside, &(struct err){ 0 });
-	return ok;
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static bool from_guest(struct session *s, const char *source, const char *path, struct err *err)
 {
+	CLEAN(str) char *to = target(source, path, host_has_folder(path), err);
 	struct tree_report done;
-	struct stat st;
-	bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode), ok;
-	CLEAN(str) char *to = target(source, path, is_folder, err);
 
-	if (!to)
+	if (!to || !session_get_over(s, source, to, false, CLOCK_NEVER, &done, err))
 		return false;
-	if (lstat(to, &st) == 0 && !S_ISDIR(st.st_mode))
-		ok = replace(s, source, to, &done, err);
-	else
-		ok = session_get_tree(s, source, to, false, CLOCK_NEVER, &done, err);
-	if (ok)
-		report(&done);
-	return ok;
+	report(&done);
+	return true;
 }
 
 static bool copy(struct loop *loop, const struct end *from, const struct end *to, struct err *err)
@@ -211,15 +200,17 @@ const struct cli_command cmd_cp = {
 	.details =
 		"One of the two is NAME:PATH, with an absolute path in the machine NAME; the other "
 		"is a path\n"
-		"of this host (./a:b, should it have a colon). A folder goes with all below it, "
-		"links as\n"
-		"links. What exists as a folder gets SOURCE into it, else SOURCE takes the name "
-		"TARGET; a\n"
-		"file in its place is replaced. In the machine a folder is merged into one that is "
-		"there\n"
-		"(SOURCE/. into TARGET itself); on this host what is made must not be there yet, "
-		"and devices,\n"
-		"sockets and set-user-ID bits are not made.\n\n"
+		"of this host (./a:b, should it have a colon). A folder goes with all below it. "
+		"What exists\n"
+		"as a folder gets SOURCE into it (on this host, a link to one with a / behind it), "
+		"else\n"
+		"SOURCE takes the name TARGET, and a file replaces a file. In the machine a folder "
+		"is merged\n"
+		"into one that is there (SOURCE/. into TARGET itself); on this host what is made "
+		"must not be\n"
+		"there yet, and devices, sockets and set-user-ID bits are not made. Links are "
+		"copied as links,\n"
+		"which point where the guest likes, and modes as they are, whatever the umask.\n\n"
 		"Exit code: 0 all is copied, 1 not so, 2 wrong use.\n\n"
 		"Example: postern cp site box:/var/www\n"
 		"         postern cp box:/etc/nginx ./nginx-as-it-was\n",

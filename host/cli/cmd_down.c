@@ -69,7 +69,7 @@ static int run(int argc, char **argv)
 	for (int i = 1; i < argc && !all; i++) {
 		if (argv[i][0] == '-')
 			return usage_error(&cmd_down, "%s is not understood", argv[i]);
-		if (argv[i][0] != '.' && !place_check_name(argv[i], &err))
+		if (!place_check_any_name(argv[i], &err))
 			return usage_error(&cmd_down, "%s", err.text);
 	}
 	if (all)

@@ -11,11 +11,12 @@
 
 #include "base/buf.h"
 #include "credit.h"
+#include "door.h"
 #include "link/relay.h"
 #include "outbox.h"
 #include "switchboard.h"
 
-#define LEGS_MAX  (2 * OPERATIONS_MAX) /* of one caller; the guest has room for half of them */
+#define LEGS_MAX  OPERATIONS_MAX /* of one caller; a session has no more */
 #define PINGS_MAX 16 /* of one caller, without an answer: then he is not read any more */
 
 /* Output of one operation on its way to the caller. */
@@ -71,7 +72,7 @@ struct caller {
 
 struct switchboard {
 	struct loop *loop;
-	struct source listener;
+	struct door door;
 	struct session *session;
 	struct caller *callers[CALLERS_MAX];
 };
@@ -98,6 +99,5 @@ struct leg *leg_start(struct caller *c, uint32_t id, uint16_t type, struct bytes
 struct leg *leg_find(const struct caller *c, uint32_t id);
 /* Out of the table; what runs is cancelled. */
 void leg_free(struct leg *l);
-bool leg_runs(const struct leg *l);
 
 #endif

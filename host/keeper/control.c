@@ -12,9 +12,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/xalloc.h"
+#include "door.h"
 #include "place.h"
 
-#define ASKERS_MAX 8
+#define ASKERS_MAX 8	/* whose word has not come */
+#define ROOM	   16	/* with those who wait for a reset, which are of one moment */
+#define WORD_MS	   2000 /* for it to come */
 #define WORD_ROOM  16
 #define ANSWER_MAX 65536
 
@@ -24,13 +27,14 @@ struct asker {
 	struct source source;
 	char word[WORD_ROOM];
 	size_t len;
+	int64_t due;
 	bool waits; /* for control_settle */
 };
 
 struct control {
 	struct loop *loop;
-	struct source listener;
-	struct asker *askers[ASKERS_MAX];
+	struct door door;
+	struct asker *askers[ROOM];
 	control_answer *answer;
 	void *self;
 };
@@ -39,7 +43,7 @@ static void asker_free(struct asker *a)
 {
 	struct control *c = a->control;
 
-	for (int i = 0; i < ASKERS_MAX; i++)
+	for (int i = 0; i < ROOM; i++)
 		if (c->askers[i] == a)
 			c->askers[i] = NULL;
 	loop_remove(c->loop, &a->source);
@@ -71,10 +75,14 @@ static void take_word(struct asker *a)
 static void asker_ready(void *self, short events)
 {
 	struct asker *a = self;
-	ssize_t n = recv(a->source.fd, a->word + a->len, sizeof(a->word) - a->len, MSG_DONTWAIT);
+	ssize_t n;
 	char *end;
 
-	(void)events;
+	if (!events) {
+		asker_free(a);
+		return;
+	}
+	n = recv(a->source.fd, a->word + a->len, sizeof(a->word) - a->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0 || a->waits) {
@@ -97,38 +105,45 @@ static short asker_wants(const void *self)
 	return POLLIN;
 }
 
+/* Whoever says nothing keeps others out for a while, and not for ever. */
+static int64_t asker_due(const void *self)
+{
+	const struct asker *a = self;
+
+	return a->waits ? CLOCK_NEVER : a->due;
+}
+
 static struct asker **free_place(struct control *c)
 {
-	for (int i = 0; i < ASKERS_MAX; i++)
+	for (int i = 0; i < ROOM; i++)
 		if (!c->askers[i])
 			return &c->askers[i];
 	return NULL;
 }
 
-static short listener_wants(const void *self)
+static bool has_room(const void *self)
 {
 	const struct control *c = self;
+	unsigned n = 0, asking = 0;
 
-	for (int i = 0; i < ASKERS_MAX; i++)
-		if (!c->askers[i])
-			return POLLIN;
-	return 0;
+	for (int i = 0; i < ROOM; i++) {
+		n += c->askers[i] != NULL;
+		asking += c->askers[i] && !c->askers[i]->waits;
+	}
+	return n < ROOM && asking < ASKERS_MAX;
 }
 
-static void listener_ready(void *self, short events)
+static void take(void *self, int fd)
 {
 	struct control *c = self;
-	struct asker **place = free_place(c), *a;
-	int fd = accept4(c->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct asker *a = xcalloc(1, sizeof(*a));
 
-	(void)events;
-	if (fd < 0 || !place)
-		return;
-	a = xcalloc(1, sizeof(*a));
 	a->control = c;
-	a->source =
-		(struct source){ .fd = fd, .wants = asker_wants, .ready = asker_ready, .self = a };
-	*place = a;
+	a->due = clock_in(WORD_MS);
+	a->source = (struct source){
+		.fd = fd, .wants = asker_wants, .due = asker_due, .ready = asker_ready, .self = a
+	};
+	*free_place(c) = a;
 	loop_add(c->loop, &a->source);
 }
 
@@ -136,11 +151,11 @@ struct control *control_new(struct loop *loop, int listener, control_answer *ans
 {
 	struct control *c = xcalloc(1, sizeof(*c));
 
-	*c = (struct control){ .loop = loop, .answer = answer, .self = self };
-	c->listener = (struct source){
-		.fd = listener, .wants = listener_wants, .ready = listener_ready, .self = c
-	};
-	loop_add(loop, &c->listener);
+	*c = (struct control){ .loop = loop,
+		.door = { .has_room = has_room, .take = take, .self = c },
+		.answer = answer,
+		.self = self };
+	door_open(&c->door, loop, listener);
 	return c;
 }
 
@@ -148,17 +163,16 @@ void control_free(struct control *c)
 {
 	if (!c)
 		return;
-	for (int i = 0; i < ASKERS_MAX; i++)
+	for (int i = 0; i < ROOM; i++)
 		if (c->askers[i])
 			asker_free(c->askers[i]);
-	loop_remove(c->loop, &c->listener);
-	fd_close(&c->listener.fd);
+	door_close(&c->door, c->loop);
 	free(c);
 }
 
 void control_settle(struct control *c, const char *word, const struct json *answer)
 {
-	for (int i = 0; i < ASKERS_MAX; i++)
+	for (int i = 0; i < ROOM; i++)
 		if (c->askers[i] && c->askers[i]->waits && !strcmp(c->askers[i]->word, word))
 			say(c->askers[i], answer);
 }

@@ -28,8 +28,10 @@ struct keeper {
 	struct watch watch;
 	struct switchboard *board;
 	struct control *control;
-	int64_t since;	  /* when it was up */
-	bool down, reset; /* asked for */
+	int64_t since;	    /* when it was up */
+	bool away;	    /* the guest's end of the channel was closed: no caller reaches it */
+	unsigned greetings; /* of the guest that was there then */
+	bool down, reset;   /* asked for */
 };
 
 /* To `postern up`; nobody listens any more when it is gone. */
@@ -89,7 +91,7 @@ static struct json *describe(struct keeper *k)
 	if (!k->machine)
 		return j;
 	fault = machine_host_fault(k->machine);
-	if (session_is_open(machine_session(k->machine))) {
+	if (session_is_open(machine_session(k->machine)) && !k->away) {
 		json_set_str(j, "state", "up");
 		json_set_str(j, "why", fault);
 	} else {
@@ -175,7 +177,8 @@ static bool begin(struct keeper *k, struct err *err)
 		tell_up(k, "notice", text);
 	}
 	k->since = clock_ms();
-	watch_begin(&k->watch, k->machine);
+	k->away = false;
+	watch_begin(&k->watch, &k->loop, k->machine);
 	switchboard_serve(k->board, machine_session(k->machine));
 	return true;
 }
@@ -184,6 +187,7 @@ static void end_machine(struct keeper *k)
 {
 	if (k->board)
 		switchboard_serve(k->board, NULL);
+	watch_end(&k->watch);
 	machine_free(k->machine);
 	k->machine = NULL;
 }
@@ -224,10 +228,28 @@ static void write_ended(struct keeper *k, const char *why)
 		fprintf(stderr, "postern: %s\n", err.text);
 }
 
+/* What is said to a closed port is read by nobody, and lost when it opens again. Who is behind it
+ * then has to greet first: until he does, the session stands as with the one before. */
+static void look_at_guest(struct keeper *k)
+{
+	struct session *s = machine_session(k->machine);
+
+	if (machine_port_closed(k->machine)) {
+		k->greetings = session_greetings(s);
+		if (!k->away)
+			switchboard_serve(k->board, NULL);
+		k->away = true;
+	} else if (k->away && session_is_open(s) && session_greetings(s) != k->greetings) {
+		k->away = false;
+		switchboard_serve(k->board, s);
+	}
+}
+
 static bool has_work(const void *arg)
 {
 	struct keeper *k = *(struct keeper *const *)arg;
 
+	look_at_guest(k);
 	return k->reset || watch_over(&k->watch);
 }
 
@@ -250,14 +272,12 @@ static char *keep(struct keeper *k)
 	struct err err;
 
 	for (;;) {
-		if (loop_until(&k->loop, has_work, &k, watch_due(&k->watch), &err)) {
-			if (!k->reset)
-				return watch_story(&k->watch);
-			if (!reset(k, &err))
-				return xasprintf("it could not be started anew: %s", err.text);
-		} else if (err.code != ERR_TIME) {
+		if (!loop_until(&k->loop, has_work, &k, CLOCK_NEVER, &err))
 			return xstrdup(err.text);
-		}
+		if (!k->reset)
+			return watch_story(&k->watch);
+		if (!reset(k, &err))
+			return xasprintf("it could not be started anew: %s", err.text);
 	}
 }
 
@@ -301,7 +321,8 @@ _Noreturn void keeper_run(const struct keeper_spec *spec, struct place *place, i
 		why = keep(&k);
 		leave(&k, why);
 	} else {
-		CLEAN(str) char *why = xstrdup(err.text);
+		CLEAN(str)
+		char *why = xstrdup(k.down ? "postern down ended it while it started" : err.text);
 
 		end_machine(&k);
 		if (!place_remove(place, &err))

@@ -104,8 +104,3 @@ void leg_free(struct leg *l)
 	buf_release(&l->end_body);
 	free(l);
 }
-
-bool leg_runs(const struct leg *l)
-{
-	return l->command && !l->end;
-}

@@ -37,6 +37,19 @@ bool place_check_name(const char *name, struct err *err)
 		name, NAME_MAX_BYTES);
 }
 
+static bool is_unnamed(const char *name)
+{
+	static const char rest[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	return *name == '.' && name[1] && strcmp(name, "..") != 0 && !name[strspn(name, rest)];
+}
+
+bool place_check_any_name(const char *name, struct err *err)
+{
+	return is_unnamed(name) || place_check_name(name, err);
+}
+
 char *place_file(const char *name, const char *file)
 {
 	CLEAN(str) char *below = xasprintf("machines/%s%s%s", name, *file ? "/" : "", file);
@@ -141,14 +154,25 @@ bool place_remove(struct place *p, struct err *err)
 	return ok;
 }
 
-/* Is the lock of this folder held? */
+/* Is the lock of this folder held? Where that can't be told it may be, and the folder is not to be
+ * removed. */
 static bool is_kept(const char *name)
 {
 	CLEAN(str) char *lock = place_file(name, "lock");
-	CLEAN(fd) int fd = open(lock, O_RDWR | O_CLOEXEC);
+	CLEAN(fd) int fd = open(lock, O_RDONLY | O_CLOEXEC);
 	struct flock all = whole_file();
 
-	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
+	if (fd < 0)
+		return errno != ENOENT;
+	return fcntl(fd, F_OFD_GETLK, &all) < 0 || all.l_type != F_UNLCK;
+}
+
+/* Not a file, nor a link. */
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static enum place_state look(const char *name)
@@ -156,7 +180,7 @@ static enum place_state look(const char *name)
 	CLEAN(str) char *path = place_file(name, "");
 	CLEAN(str) char *ended = place_file(name, "ended.json");
 
-	if (!file_exists(path))
+	if (!is_folder(path))
 		return PLACE_NONE;
 	if (is_kept(name))
 		return PLACE_KEPT;
@@ -170,7 +194,7 @@ enum place_state place_look(const char *name)
 	struct err err;
 	int held;
 
-	if (!file_exists(path))
+	if (!is_folder(path))
 		return PLACE_NONE;
 	/* Without the lock one that is being made may be seen unkept, which is told and no more. */
 	held = hold_all(&err);
@@ -182,18 +206,29 @@ enum place_state place_look(const char *name)
 bool place_clear(const char *name, struct err *err)
 {
 	CLEAN(str) char *path = place_file(name, "");
-	CLEAN(fd) int held = hold_all(err);
+	CLEAN(fd) int held = -1;
 
+	if (!place_check_any_name(name, err))
+		return false;
+	held = hold_all(err);
 	if (held < 0)
 		return false;
-	if (look(name) == PLACE_KEPT)
+	switch (look(name)) {
+	case PLACE_NONE:
+		return true;
+	case PLACE_KEPT:
 		return err_set(err, ERR_DENIED, "the machine %s is in use", name);
-	return dir_remove(path, err);
+	default:
+		return dir_remove(path, err);
+	}
 }
 
-static int is_folder(const struct dirent *entry)
+static int may_be_machine(const struct dirent *entry)
 {
-	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	struct err err;
+
+	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+	       place_check_any_name(entry->d_name, &err);
 }
 
 char *place_names(void)
@@ -201,7 +236,7 @@ char *place_names(void)
 	CLEAN(str) char *parent = home_path("machines");
 	CLEAN(buf) struct buf names = { 0 };
 	struct dirent **entries = NULL;
-	int n = scandir(parent, &entries, is_folder, alphasort);
+	int n = scandir(parent, &entries, may_be_machine, alphasort);
 
 	for (int i = 0; i < n; i++) {
 		buf_printf(&names, "%s%s", names.len ? " " : "", entries[i]->d_name);

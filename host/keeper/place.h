@@ -30,6 +30,9 @@ struct place {
 
 /* A name that users give: [a-z0-9][a-z0-9._-]*, 63 bytes at most. */
 bool place_check_name(const char *name, struct err *err);
+/* The same, or one that a machine without a name has: .[A-Za-z0-9._-]+. It names nothing outside
+ * the folder of all machines. */
+bool place_check_any_name(const char *name, struct err *err);
 
 /* Makes the folder and holds its lock. ERR_DENIED when there is one already. */
 bool place_make(const char *name, struct place *ret_place, struct err *err);
@@ -49,7 +52,7 @@ enum place_state {
 enum place_state place_look(const char *name);
 /* Removes a folder that nobody keeps. */
 bool place_clear(const char *name, struct err *err);
-/* Names of all folders, sorted, joined by blanks. Returns owned. */
+/* Names of all that can be machines, sorted, joined by blanks. Returns owned. */
 char *place_names(void);
 
 /* A file of the folder. Returns owned. */

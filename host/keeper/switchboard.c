@@ -2,9 +2,7 @@
 /* Many callers of one guest: who is there, and whose PING a PONG answers. */
 #include "switchboard.h"
 
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/xalloc.h"
@@ -18,21 +16,14 @@ static struct caller **free_place(struct switchboard *b)
 	return NULL;
 }
 
-static short listener_wants(const void *self)
+static bool has_room(const void *self)
 {
-	const struct switchboard *b = self;
-
-	return switchboard_callers(b) < CALLERS_MAX ? POLLIN : 0;
+	return switchboard_callers(self) < CALLERS_MAX;
 }
 
-static void listener_ready(void *self, short events)
+static void take(void *self, int fd)
 {
-	struct switchboard *b = self;
-	int fd = accept4(b->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-	(void)events;
-	if (fd >= 0)
-		switchboard_add(b, fd);
+	switchboard_add(self, fd);
 }
 
 struct switchboard *switchboard_new(struct loop *loop, int listener)
@@ -40,10 +31,8 @@ struct switchboard *switchboard_new(struct loop *loop, int listener)
 	struct switchboard *b = xcalloc(1, sizeof(*b));
 
 	b->loop = loop;
-	b->listener = (struct source){
-		.fd = listener, .wants = listener_wants, .ready = listener_ready, .self = b
-	};
-	loop_add(loop, &b->listener);
+	b->door = (struct door){ .has_room = has_room, .take = take, .self = b };
+	door_open(&b->door, loop, listener);
 	return b;
 }
 
@@ -54,8 +43,7 @@ void switchboard_free(struct switchboard *b)
 	switchboard_serve(b, NULL);
 	for (int i = 0; i < CALLERS_MAX; i++)
 		caller_free(b->callers[i]);
-	loop_remove(b->loop, &b->listener);
-	fd_close(&b->listener.fd);
+	door_close(&b->door, b->loop);
 	free(b);
 }
 
@@ -113,10 +101,5 @@ unsigned switchboard_callers(const struct switchboard *b)
 
 unsigned switchboard_operations(const struct switchboard *b)
 {
-	unsigned n = 0;
-
-	for (int i = 0; i < CALLERS_MAX; i++)
-		for (unsigned l = 0; b->callers[i] && l < b->callers[i]->n_legs; l++)
-			n += leg_runs(b->callers[i]->legs[l]);
-	return n;
+	return b->session ? session_operations(b->session) : 0;
 }

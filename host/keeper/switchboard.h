@@ -2,11 +2,12 @@
 /*
  * Many callers of one guest, each with a channel of his own.
  *
- * How it works. Each caller speaks the channel protocol, as he would to the agent, on a connection
- * of his own. Operations of his become operations of the guest's one session (relay.h) under other
- * ids. Credit goes from end to end: what a caller has not granted the guest does not send, so at
- * most a window of each stream waits here, and a caller who reads slowly holds up nobody but
- * himself. When a connection ends its operations are cancelled and acknowledged.
+ * How it works. Each caller speaks the channel protocol, as he would to the agent but for what is
+ * listed below, on a connection of his own. Operations of his become operations of the guest's one
+ * session (relay.h) under other ids. Credit goes from end to end: what a caller has not granted the
+ * guest does not send, so at most a window of each stream waits here, of OPERATIONS_MAX operations
+ * of each caller, and a caller who reads slowly holds up nobody but himself. When a connection ends
+ * its operations are cancelled and acknowledged.
  *
  * What callers say is trusted as little as what guests say, and a caller that breaks the protocol
  * is disconnected. So is one who asks for what is not his to ask: to freeze, heal, power off or
@@ -34,7 +35,7 @@ void switchboard_serve(struct switchboard *b, struct session *session);
 void switchboard_add(struct switchboard *b, int fd);
 
 unsigned switchboard_callers(const struct switchboard *b);
-/* Operations of all callers that have not ended. */
+/* Operations that have not ended in the guest, also those whose callers are gone. */
 unsigned switchboard_operations(const struct switchboard *b);
 
 #endif

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,9 +15,11 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "control.h"
 #include "keeper.h"
 
 #define SAID_MAX 65536 /* bytes of a line */
+#define DOWN_MS	 60000
 
 /* What the keeper says, line by line. */
 struct listener {
@@ -95,6 +98,17 @@ static void close_others(const int *keep, size_t n)
 	}
 }
 
+/* As many descriptors as it may have: each caller takes one. */
+static void raise_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 /* Nothing of the caller's world but its environment. */
 static bool leave_caller(const struct place *place, int told)
 {
@@ -113,6 +127,7 @@ static bool leave_caller(const struct place *place, int told)
 		dup2(words, 2) < 0 || chdir("/") < 0)
 		return false;
 	close_others(keep, sizeof(keep) / sizeof(*keep));
+	raise_limit();
 	return true;
 }
 
@@ -148,14 +163,36 @@ static bool make_place(const char *name, struct place *place, struct err *err)
 	return false;
 }
 
-/* Its word, or its end. After our own end of the wait it takes all away, which is waited for. */
-static bool wait_for(struct loop *loop, struct listener *l, pid_t keeper, struct err *err)
+/* After our own end of the wait: the keeper takes all away, which is waited for. It may have come
+ * up at that moment, and does not look for our end any more: then it is told to. */
+static void call_back(struct listener *l, const char *name, pid_t keeper)
+{
+	struct json *done = NULL;
+	struct err err;
+
+	(void)shutdown(l->source.fd, SHUT_WR);
+	while (!l->ended) {
+		struct pollfd pfd = { .fd = l->source.fd, .events = POLLIN };
+
+		if (poll(&pfd, 1, -1) > 0)
+			listener_ready(l, pfd.revents);
+	}
+	if (l->up)
+		done = control_ask(name, "down", DOWN_MS, &err);
+	if (l->up && !done)
+		kill(keeper, SIGKILL);
+	json_free(done);
+}
+
+/* Its word, or its end. */
+static bool wait_for(
+	struct loop *loop, struct listener *l, const char *name, pid_t keeper, struct err *err)
 {
 	bool ok = loop_until(loop, heard, l, CLOCK_NEVER, err);
 
-	if (l->up)
+	if (ok && l->up)
 		return true;
-	(void)shutdown(l->source.fd, SHUT_WR);
+	call_back(l, name, keeper);
 	while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (!ok)
@@ -186,7 +223,7 @@ static bool start(
 	}
 	fd_close(&theirs);
 	loop_add(loop, &l->source);
-	ok = pid < 0 ? err_errno(err, "fork") : wait_for(loop, l, pid, err);
+	ok = pid < 0 ? err_errno(err, "fork") : wait_for(loop, l, spec->name, pid, err);
 	loop_remove(loop, &l->source);
 	place_release(&place);
 	if (!ok && place_look(spec->name) == PLACE_LEFT)

@@ -9,8 +9,10 @@
 #include "base/xalloc.h"
 #include "control.h"
 #include "place.h"
+#include "switchboard.h"
 
 #define STATUS_MS 10000 /* times nothing: a keeper that lives answers at once */
+#define FULL_MS	  5000	/* for one of all callers to go */
 
 /* Why a machine without a keeper can't be used. */
 static bool fail_without_keeper(const char *name, enum place_state state, struct err *err)
@@ -46,10 +48,15 @@ static struct json *ask_keeper(const char *name, struct err *err)
 	return status;
 }
 
+static bool is_full(const struct json *status)
+{
+	return json_get_int(status, "callers", 0) >= CALLERS_MAX;
+}
+
 static bool connect_to(
 	struct visit *v, struct loop *loop, const struct json *status, struct err *err)
 {
-	int64_t limit = json_get_int(status, "boot_ms", 0);
+	int64_t limit = is_full(status) ? FULL_MS : json_get_int(status, "boot_ms", 0);
 	int fd = place_connect(v->name, "socket", err);
 	CLEAN(str) char *story = NULL;
 
@@ -113,6 +120,12 @@ char *visit_story(const struct visit *v)
 		return xstrdup(err.text);
 	if (session_broken(v->session))
 		return xasprintf("its keeper closed the connection to the machine %s", v->name);
+	if (!session_is_open(v->session) && is_full(status))
+		return xasprintf("the machine %s has %d callers, as many as it takes: wait until "
+				 "one is gone",
+			v->name, CALLERS_MAX);
+	if (!strcmp(state, "up") && !why)
+		return xasprintf("the machine %s is up, but does not answer", v->name);
 	return xasprintf(
 		"the machine %s is %s%s%s", v->name, state, why ? ": " : "", why ? why : "");
 }
@@ -140,6 +153,9 @@ struct json *visit_describe(const char *name)
 		state == PLACE_KEPT   ? "busy"
 		: state == PLACE_LEFT ? "left behind"
 				      : "ended");
+	/* Its number may be another process's by now. */
+	if (state != PLACE_KEPT)
+		json_set(j, "keeper", json_null());
 	ended = place_json(name, "ended.json");
 	if (state == PLACE_ENDED)
 		json_set_str(j, "why", json_get_str(ended, "why"));

@@ -26,7 +26,8 @@ bool visit_check(const char *name, struct err *err);
 
 /* What there is to know about a machine, as a JSON object with name, state (up, starting,
  * restarting, ended, left behind, busy), why, image, memory_mib, uptime_s, operations, callers,
- * keeper. Returns owned; NULL: there is no such machine, or it is one of a command that runs. */
+ * keeper (null when it is gone). Returns owned; NULL: there is no such machine, or it is one of a
+ * command that runs. */
 struct json *visit_describe(const char *name);
 
 #endif

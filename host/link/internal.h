@@ -221,7 +221,8 @@ struct transfer_spec {
 };
 struct command *transfer_start(
 	struct session *s, const struct transfer_spec *spec, struct err *err);
-/* Whether it went well, and if not, why. */
+/* Whether it went well, and if not, why: ERR_INPUT for a file that is not there or can't be read or
+ * written, else ERR_PEER. */
 bool transfer_succeeded(const struct command *c, struct err *err);
 
 #endif

@@ -3,11 +3,14 @@
 #include "relay.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
 #include "base/xalloc.h"
+
+#define GRACE_MAX_MS 10000
 
 /* What the opener says that the session must know. */
 struct traits {
@@ -44,20 +47,38 @@ static size_t keep(void *self, enum stream_part part, const uint8_t *untrusted_d
 	return 0;
 }
 
+/* One who is gone would keep a place in the guest for as long as he likes. */
+static void cap_grace(struct bytes untrusted_body, uint8_t *opener)
+{
+	struct writer w = writer_of(opener, untrusted_body.len);
+	struct msg_exec exec;
+
+	if (!get_exec(untrusted_body, &exec) || exec.grace_ms <= GRACE_MAX_MS)
+		return;
+	exec.grace_ms = GRACE_MAX_MS;
+	put_exec(&w, &exec);
+}
+
 struct command *relay_start(struct session *s, uint16_t type, struct bytes untrusted_body,
 	relay_told *told, void *self, struct err *err)
 {
 	struct traits traits;
 	struct command *c;
 	uint8_t *opener;
+	bool ok = read_opener(type, untrusted_body, &traits) && untrusted_body.len <= OPENER_MAX;
 
-	if (!read_opener(type, untrusted_body, &traits) || untrusted_body.len > OPENER_MAX ||
-		hello_split(untrusted_body.data, untrusted_body.len) != untrusted_body.len) {
+	opener = xcalloc(1, untrusted_body.len + 1);
+	if (ok) {
+		memcpy(opener, untrusted_body.data, untrusted_body.len);
+		if (type == MSG_EXEC)
+			cap_grace(untrusted_body, opener);
+		ok = hello_split(opener, untrusted_body.len) == untrusted_body.len;
+	}
+	if (!ok) {
+		free(opener);
 		err_set(err, ERR_INPUT, "a request that is not well-formed");
 		return NULL;
 	}
-	opener = xcalloc(1, untrusted_body.len);
-	memcpy(opener, untrusted_body.data, untrusted_body.len);
 	c = operation_new(s, type, opener, untrusted_body.len, err);
 	if (!c)
 		return NULL;

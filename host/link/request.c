@@ -53,15 +53,22 @@ static bool check_lost(const struct wait *w, struct err *err)
 				    : "the guest started anew before it answered");
 }
 
+/* The body of a PING is made here: its token is taken as it is sent, for others send some too while
+ * it waits. */
 static bool send_and_wait(struct session *s, struct wait *w, uint16_t type, struct bytes body,
 	int64_t deadline, struct err *err)
 {
+	uint8_t ping[sizeof(struct msg_ping)];
+	struct writer writer = writer_of(ping, sizeof(ping));
+
 	if (!loop_until(s->loop, can_send, w, deadline, err) || !check_lost(w, err))
 		return false;
+	if (w->request == REQUEST_PING) {
+		put_ping(&writer, &(struct msg_ping){ ++s->ping_token });
+		body = bytes_of(ping, sizeof(ping));
+	}
 	(void)outbox_control(&s->out, &(struct frame){ .type = type, .tag = s->tag, .body = body });
 	s->requests[w->request].owed++;
-	if (w->request == REQUEST_PING)
-		s->ping_token++;
 	/* The guest goes on with its streams as soon as it reads this, before it answers. */
 	if (w->request == REQUEST_HEAL)
 		s->phase = OPEN;
@@ -131,12 +138,7 @@ bool session_heal(struct session *s, int64_t deadline, struct err *err)
 bool session_ping(
 	struct session *s, int64_t deadline, struct guest_health *ret_health, struct err *err)
 {
-	struct msg_ping m = { s->ping_token + 1 };
-	uint8_t body[sizeof(m)];
-	struct writer w = writer_of(body, sizeof(body));
-
-	put_ping(&w, &m);
-	if (!ask(s, REQUEST_PING, MSG_PING, bytes_of(body, sizeof(body)), deadline, err))
+	if (!ask(s, REQUEST_PING, MSG_PING, bytes_of(NULL, 0), deadline, err))
 		return false;
 	if (ret_health)
 		*ret_health = s->health;

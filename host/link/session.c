@@ -245,6 +245,11 @@ unsigned session_greetings(const struct session *s)
 	return s->greetings;
 }
 
+unsigned session_operations(const struct session *s)
+{
+	return s->n_operations;
+}
+
 bool session_is_frozen(const struct session *s)
 {
 	return session_is_open(s) && s->phase == FROZEN;

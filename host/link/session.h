@@ -48,6 +48,8 @@ bool session_is_open(const struct session *s);
 const char *session_broken(const struct session *s);
 /* How often a guest has answered a greeting: more than before means that it started anew. */
 unsigned session_greetings(const struct session *s);
+/* Commands and transfers that have not ended in the guest, also those that were freed. */
+unsigned session_operations(const struct session *s);
 /* Is its disk frozen: after PREPARE, or because this is a clone? It takes commands after a HEAL. */
 bool session_is_frozen(const struct session *s);
 /* The boot id of the guest that answered last. */

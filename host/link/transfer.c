@@ -58,5 +58,9 @@ struct command *transfer_start(struct session *s, const struct transfer_spec *sp
 
 bool transfer_succeeded(const struct command *c, struct err *err)
 {
-	return c->result.end == COMMAND_EXITED || err_set(err, ERR_PEER, "%s", c->result.text);
+	const struct command_result *r = &c->result;
+	bool by_file = r->end == COMMAND_FAILED && r->kind == FAIL_FILE;
+
+	return r->end == COMMAND_EXITED ||
+	       err_set(err, by_file ? ERR_INPUT : ERR_PEER, "%s", r->text);
 }

@@ -131,22 +131,42 @@ static bool same_count(uint64_t came, uint64_t untrusted_said, struct err *err)
 		       (unsigned long long)untrusted_said, (unsigned long long)came);
 }
 
-bool session_get_tree(struct session *s, const char *guest_path, const char *host_path,
+static bool get_tree(struct session *s, struct tree_sink *sink, const char *guest_path,
 	bool agent_root, int64_t deadline, struct tree_report *ret_report, struct err *err)
 {
-	struct trip t = { .sink = tree_sink_new(host_path, err) };
+	struct trip t = { .sink = sink };
 	const struct transfer_spec spec = { .type = MSG_GET,
 		.flags = agent_root ? TREE_AGENT_ROOT : 0,
 		.path = guest_path,
 		.output = take_tree,
 		.self = &t };
 	uint64_t said;
-	bool ok = t.sink && get(s, &t, &spec, deadline, &said, err) &&
-		  same_count(tree_sink_entries(t.sink), said, err) &&
-		  tree_sink_finish(t.sink, ret_report, err);
 
-	tree_sink_free(t.sink);
+	return get(s, &t, &spec, deadline, &said, err) &&
+	       same_count(tree_sink_entries(sink), said, err) &&
+	       tree_sink_finish(sink, ret_report, err);
+}
+
+static bool get_to(struct session *s, const char *guest_path, const char *host_path, bool over,
+	bool agent_root, int64_t deadline, struct tree_report *ret_report, struct err *err)
+{
+	struct tree_sink *sink = tree_sink_new(host_path, over, err);
+	bool ok = sink && get_tree(s, sink, guest_path, agent_root, deadline, ret_report, err);
+
+	tree_sink_free(sink);
 	return ok || err_in(err, "copying the guest's %s to %s", guest_path, host_path);
+}
+
+bool session_get_tree(struct session *s, const char *guest_path, const char *host_path,
+	bool agent_root, int64_t deadline, struct tree_report *ret_report, struct err *err)
+{
+	return get_to(s, guest_path, host_path, false, agent_root, deadline, ret_report, err);
+}
+
+bool session_get_over(struct session *s, const char *guest_path, const char *host_path,
+	bool agent_root, int64_t deadline, struct tree_report *ret_report, struct err *err)
+{
+	return get_to(s, guest_path, host_path, true, agent_root, deadline, ret_report, err);
 }
 
 static bool fail_walk(struct trip *t, enum err_code code, const char *why)

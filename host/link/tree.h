@@ -36,9 +36,13 @@ bool session_put_tree(struct session *s, const char *host_path, const char *gues
 bool session_get_tree(struct session *s, const char *guest_path, const char *host_path,
 	bool agent_root, int64_t deadline, struct tree_report *ret_report, struct err *err);
 
+/* The same where a regular file may be: a file takes its place when all of it is there. */
+bool session_get_over(struct session *s, const char *guest_path, const char *host_path,
+	bool agent_root, int64_t deadline, struct tree_report *ret_report, struct err *err);
+
 /* Calls item for each entry, file end and fault below guest_path, in the order of the stream. What
  * it gets is untrusted, checked for form alone, and borrowed until it returns. Where it returns
- * false the walk ends, with ERR_INTERRUPTED. */
+ * false the walk ends, with ERR_INTERRUPTED. ERR_INPUT when guest_path can't be read. */
 bool session_walk(struct session *s, const char *guest_path, bool agent_root,
 	bool (*item)(void *self, const struct tree_item *untrusted), void *self, int64_t deadline,
 	struct err *err);

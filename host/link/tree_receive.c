@@ -35,6 +35,7 @@ struct folder {
 struct tree_sink {
 	char *target, *passing; /* passing: the folder it comes into being in */
 	int passing_fd;
+	bool over;	/* a regular file may be replaced */
 	unsigned depth; /* folders that are open */
 	struct folder folders[TREE_DEPTH_MAX + 1];
 	int fd; /* of the file whose content comes, or -1 */
@@ -260,17 +261,39 @@ uint64_t tree_sink_entries(const struct tree_sink *s)
 	return s->reader.entries;
 }
 
+static bool is_regular(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool move(const struct tree_sink *s, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(s->passing_fd, TOP_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, ERR_DENIED,
+			"%s: it is a device or a socket, which is not made here", s->target);
+	if (s->over && is_regular(s->target)) {
+		if (S_ISDIR(st.st_mode))
+			return err_set(err, ERR_INPUT,
+				"a folder came, and %s is a file: choose another name", s->target);
+		return renameat(s->passing_fd, TOP_NAME, AT_FDCWD, s->target) == 0 ||
+		       err_errno(err, "%s", s->target);
+	}
+	/* Not every file system (NFS) can promise to replace nothing; it was looked for before. */
+	return renameat2(s->passing_fd, TOP_NAME, AT_FDCWD, s->target, RENAME_NOREPLACE) == 0 ||
+	       (errno == EINVAL && renameat(s->passing_fd, TOP_NAME, AT_FDCWD, s->target) == 0) ||
+	       err_errno(err, "%s", s->target);
+}
+
 bool tree_sink_finish(struct tree_sink *s, struct tree_report *ret_report, struct err *err)
 {
 	if (!tree_complete(&s->reader))
 		return err_set(err, ERR_PEER, "the guest sends a tree without an end");
-	if (faccessat(s->passing_fd, TOP_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_set(err, ERR_DENIED,
-			"%s: it is a device or a socket, which is not made here", s->target);
-	/* Not every file system (NFS) can promise to replace nothing; it was looked for before. */
-	if (renameat2(s->passing_fd, TOP_NAME, AT_FDCWD, s->target, RENAME_NOREPLACE) < 0 &&
-		(errno != EINVAL || renameat(s->passing_fd, TOP_NAME, AT_FDCWD, s->target) < 0))
-		return err_errno(err, "%s", s->target);
+	if (!move(s, err))
+		return false;
 	/* Only now: a folder that can't be written to can't be moved either. */
 	if (s->depth && !leave_folder(s, err))
 		return false;
@@ -288,7 +311,7 @@ static bool begin(struct tree_sink *s, struct err *err)
 
 	while (len > 1 && s->target[len - 1] == '/')
 		s->target[--len] = '\0';
-	if (lstat(s->target, &st) == 0)
+	if (lstat(s->target, &st) == 0 && !(s->over && S_ISREG(st.st_mode)))
 		return err_set(err, ERR_INPUT,
 			"%s: is there already; remove it or choose another name", s->target);
 	while (len && s->target[len - 1] != '/')
@@ -304,12 +327,13 @@ static bool begin(struct tree_sink *s, struct err *err)
 	return s->passing_fd >= 0 || err_errno(err, "%s", s->passing);
 }
 
-struct tree_sink *tree_sink_new(const char *host_path, struct err *err)
+struct tree_sink *tree_sink_new(const char *host_path, bool over, struct err *err)
 {
 	struct tree_sink *s = xcalloc(1, sizeof(*s));
 
 	s->fd = s->passing_fd = -1;
 	s->target = xstrdup(host_path);
+	s->over = over;
 	tree_reader_init(&s->reader, false);
 	if (begin(s, err))
 		return s;

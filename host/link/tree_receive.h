@@ -15,8 +15,9 @@
 
 struct tree_sink;
 
-/* NULL: host_path is there already, or its folder is not, or can't be written to. */
-struct tree_sink *tree_sink_new(const char *host_path, struct err *err);
+/* over: a regular file at host_path is to be replaced by a file. NULL: something (else) is there
+ * already, or its folder is not, or can't be written to. */
+struct tree_sink *tree_sink_new(const char *host_path, bool over, struct err *err);
 /* Takes the next bytes. False: it is of no more use, and everything that was made is to go. */
 bool tree_sink_take(struct tree_sink *s, struct bytes untrusted, struct err *err);
 /* That came. */

@@ -177,7 +177,7 @@ static void check_receiver(struct bytes stream)
 		assert(atexit(tidy) == 0);
 		assert(mkdir("outside", 0700) == 0 && mkdir("in", 0700) == 0);
 	}
-	sink = tree_sink_new("in/target", &err);
+	sink = tree_sink_new("in/target", false, &err);
 	assert(sink);
 	ok = tree_sink_take(sink, stream, &err) && tree_sink_finish(sink, &report, &err);
 	tree_sink_free(sink);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callers by hand, who say what no session says, to a switchboard with a real agent. */
 #include "board.h"
+#include "keeper/caller.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -120,9 +121,12 @@ static struct raw *raw_caller(void)
 	return &r;
 }
 
+static uint32_t grace_ms; /* of what is run next */
+
 static size_t exec_body(uint8_t *out, size_t size, unsigned flags, const char *script)
 {
 	struct msg_exec m = { .flags = (uint16_t)flags,
+		.grace_ms = grace_ms,
 		.user = bytes_str(""),
 		.dir = bytes_str(""),
 		.argc = 3,
@@ -286,7 +290,43 @@ TEST(pings_without_number_are_answered_in_their_order)
 	stop();
 }
 
-TEST(a_caller_who_reads_nothing_costs_no_more_than_a_window)
+/* Bytes that wait for callers. */
+static size_t waiting(void)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < CALLERS_MAX; i++)
+		for (unsigned l = 0; board->callers[i] && l < board->callers[i]->n_legs; l++)
+			for (int o = 0; o < 2; o++)
+				n += board->callers[i]->legs[l]->output[o].waits.len;
+	return n;
+}
+
+/* 16 operations that say as much as they can: what waits is a window of each. */
+TEST(a_caller_who_reads_nothing_costs_no_more_than_windows)
+{
+	struct session *s;
+	struct raw *r;
+	size_t most = 0;
+
+	start();
+	s = new_caller();
+	r = raw_caller();
+	for (uint32_t id = 1; id < LEGS_MAX; id++)
+		raw_exec(r, id, 0, "exec cat /dev/zero");
+	for (int i = 0; i < 20; i++) {
+		says(s, "head -c 300000 /dev/zero | wc -c", "300000\n");
+		most = waiting() > most ? waiting() : most;
+	}
+	CHECK(most > STREAM_WINDOW);
+	CHECK(most <= (size_t)LEGS_MAX * STREAM_WINDOW);
+	raw_close(r);
+	CHECK(loop_until(&loop, nothing_runs, NULL, clock_in(SOON), &err));
+	session_free(s);
+	stop();
+}
+
+TEST(more_operations_than_there_can_be)
 {
 	struct session *s;
 	struct raw *r;
@@ -294,11 +334,31 @@ TEST(a_caller_who_reads_nothing_costs_no_more_than_a_window)
 	start();
 	s = new_caller();
 	r = raw_caller();
-	raw_exec(r, 1, 0, "exec cat /dev/zero");
-	for (int i = 0; i < 20; i++)
-		says(s, "head -c 300000 /dev/zero | wc -c", "300000\n");
-	raw_close(r);
+	for (uint32_t id = 1; id <= LEGS_MAX + 1; id++)
+		raw_exec(r, id, 0, "exec sleep 1000");
+	raw_expect_end(r);
 	CHECK(loop_until(&loop, nothing_runs, NULL, clock_in(SOON), &err));
+	session_free(s);
+	stop();
+}
+
+/* His command is counted until it has ended, which he can't put off for ever. */
+TEST_WITHIN(a_grace_without_end_ends_in_ten_seconds, 60)
+{
+	struct session *s;
+	struct raw *r;
+
+	start();
+	s = new_caller();
+	r = raw_caller();
+	grace_ms = UINT32_MAX;
+	raw_exec(r, 1, 0, "trap '' TERM; echo; while :; do sleep 1; done");
+	raw_expect(r, MSG_STARTED);
+	raw_expect(r, MSG_DATA);
+	raw_close(r);
+	CHECK(!loop_until(&loop, nothing_runs, NULL, clock_in(2000), &err));
+	CHECK_INT(err.code, ERR_TIME);
+	CHECK(loop_until(&loop, nothing_runs, NULL, clock_in(30000), &err));
 	session_free(s);
 	stop();
 }

@@ -73,8 +73,15 @@ TEST(a_get_may_fail_at_any_time)
 		.text = bytes_str("/etc/x: Input/output error"));
 	peer_check_alive(&p);
 	CHECK(!transfer_succeeded(c, &err));
-	CHECK_INT(err.code, ERR_PEER);
+	CHECK_INT(err.code, ERR_INPUT);
 	CHECK_STR(err.text, "/etc/x: Input/output error");
+	command_free(c);
+	c = get(&got);
+	SAY(&p, FAILED, failed, stream_of(2, PART_CONTROL), .kind = FAIL_BUSY,
+		.text = bytes_str("too many"));
+	peer_check_alive(&p);
+	CHECK(!transfer_succeeded(c, &err));
+	CHECK_INT(err.code, ERR_PEER);
 	command_free(c);
 	buf_release(&got);
 	peer_release(&p);

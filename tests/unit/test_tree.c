@@ -37,7 +37,7 @@ static void stop(void)
 static bool receive(const char *path, size_t step)
 {
 	struct bytes all = script_bytes(&s);
-	struct tree_sink *sink = tree_sink_new(path, &err);
+	struct tree_sink *sink = tree_sink_new(path, false, &err);
 	bool ok = sink != NULL;
 
 	for (size_t at = 0, n; ok && at < all.len; at += n) {
@@ -276,6 +276,43 @@ TEST(targets)
 	stop();
 }
 
+/* A tree of one entry, made at path where something may be. */
+static bool make_over(const char *source, const char *path)
+{
+	struct tree_source *from = tree_source_new(source, &err);
+	struct tree_sink *sink = from ? tree_sink_new(path, true, &err) : NULL;
+	struct bytes record = { 0 };
+	bool ok = sink;
+
+	do {
+		ok = ok && tree_source_next(from, &record, &err) &&
+		     tree_sink_take(sink, record, &err);
+	} while (ok && record.len);
+	ok = ok && tree_sink_finish(sink, &report, &err);
+	tree_source_free(from);
+	tree_sink_free(sink);
+	return ok;
+}
+
+TEST(a_file_replaces_files_alone)
+{
+	start();
+	CHECK_SHELL("echo new >new; mkdir h d; echo old >old; ln -s old link; ln -s no dangling; "
+		    "mkfifo fifo; echo x >h/x");
+	CHECK(make_over("new", "old"));
+	CHECK(make_over("new", "none"));
+	CHECK_SHELL("cmp new old; cmp new none; echo older >old");
+	for (size_t i = 0; i < 4; i++) {
+		CHECK(!make_over("new", ((const char *[]){ "link", "dangling", "fifo", "d" })[i]));
+		CHECK(strstr(err.text, "is there already"));
+	}
+	CHECK(!make_over("h", "old"));
+	CHECK_STR(err.text, "a folder came, and old is a file: choose another name");
+	CHECK_SHELL("test \"$(cat old link)\" = \"$(printf 'older\\nolder')\"; test -L dangling; "
+		    "test -p fifo; test -z \"$(ls -A d; ls -A | grep part)\"");
+	stop();
+}
+
 /* What the sender makes of a folder, the receiver makes the same folder of. */
 TEST(sender_and_receiver)
 {
@@ -289,7 +326,7 @@ TEST(sender_and_receiver)
 		"truncate -s 1G h/holes; printf x | dd of=h/holes bs=1 seek=500000000 conv=notrunc "
 		"status=none");
 	source = tree_source_new("h", &err);
-	sink = tree_sink_new("t", &err);
+	sink = tree_sink_new("t", false, &err);
 	CHECK(source && sink);
 	do {
 		CHECK(tree_source_next(source, &record, &err));

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ static uint64_t seed;
 static char home[] = "/tmp/kills-XXXXXX";
 static char *postern, *payload, *copies; /* paths */
 static struct err err;
-static unsigned counts[16];
+static unsigned counts[16]; /* that were hit */
 
 static unsigned random_below(unsigned n)
 {
@@ -217,39 +218,51 @@ static struct process *begin(enum work work)
 
 enum victim { WORKER, KEEPER, QEMU, VICTIMS };
 
-/* Kills one, if it is there. */
-static void strike(enum victim victim, pid_t worker)
+/* A process that we wait for, which is not another one's number when it has ended. */
+static bool kill_worker(struct process *p)
+{
+	return !process_ended(p, NULL) &&
+	       syscall(SYS_pidfd_send_signal, process_fd(p), SIGKILL, NULL, 0) == 0;
+}
+
+/* Kills one. False: it was not there. */
+static bool strike(enum victim victim, struct process *worker)
 {
 	struct ours list[OURS_MAX];
 	CLEAN(json) struct json *m = NULL;
+	bool hit = false;
 	unsigned n;
 	pid_t keeper;
 
-	if (victim == WORKER) {
-		kill(worker, SIGKILL);
-		return;
-	}
+	if (victim == WORKER)
+		return kill_worker(worker);
 	m = look();
 	keeper = (pid_t)json_get_int(m, "keeper", 0);
 	n = list_ours(list);
 	for (unsigned i = 0; i < n; i++)
 		if (victim == QEMU ? list[i].qemu : list[i].pid == keeper)
-			kill(list[i].pid, SIGKILL);
+			hit = kill(list[i].pid, SIGKILL) == 0 || hit;
+	return hit;
 }
 
-static pid_t pid_of(const struct process *p)
+/* Was that to come of it? */
+static void judge(enum work work, enum victim victim, bool hit, int status)
 {
-	CLEAN(str) char *path = xasprintf("/proc/self/fdinfo/%d", process_fd(p));
-	FILE *f = fopen(path, "re");
-	char line[64];
-	int pid = 0;
+	CLEAN(json) struct json *m = rest();
+	const char *state = state_of(m);
+	bool uses = work <= GET; /* the machine, and neither makes nor ends it */
 
-	CHECK(f);
-	while (!pid && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Pid: %d", &pid) != 1)
-			pid = 0;
-	CHECK_INT(fclose(f), 0);
-	return pid;
+	printf("# %d: %d was %s, then %d: %s\n", (int)work, (int)victim, hit ? "hit" : "missed",
+		status, state);
+	CHECK(!WIFSIGNALED(status) || WTERMSIG(status) == SIGKILL);
+	if (!strcmp(state, "left behind"))
+		CHECK(hit && victim == KEEPER);
+	if (uses && (victim == WORKER || !hit))
+		CHECK_STR(state, "up");
+	if (uses && hit && victim == KEEPER)
+		CHECK_STR(state, "left behind");
+	if (uses && hit && victim == QEMU)
+		CHECK_STR(state, "ended");
 }
 
 static void one_round(void)
@@ -257,20 +270,21 @@ static void one_round(void)
 	enum work work = random_below(WORKS);
 	enum victim victim = random_below(VICTIMS);
 	struct process *p;
+	bool hit;
 
 	bring_up();
 	p = begin(work);
 	(void)poll(NULL, 0, (int)random_below(DELAY_MS));
-	strike(victim, pid_of(p));
-	counts[victim]++;
+	hit = strike(victim, p);
+	counts[victim] += hit;
 	/* A worker that works on would do so for ever. */
 	if (victim != WORKER && work <= SLEEP) {
 		CLEAN(json) struct json *m = look();
 
 		if (!strcmp(state_of(m), "up"))
-			kill(pid_of(p), SIGKILL);
+			kill_worker(p);
 	}
-	(void)end(p);
+	judge(work, victim, hit, end(p));
 }
 
 static void set_up(void)
@@ -321,6 +335,7 @@ TEST_WITHIN(nothing_stays_of_what_is_killed_at_random_moments, LIMIT)
 	CHECK_INT(RUN("down", "--all"), 0);
 	wait_ours(0, "at the end");
 	check_home();
+	CHECK(rounds < 20 || (counts[WORKER] && counts[KEEPER] && counts[QEMU]));
 	printf("# %u rounds: killed were %u callers, %u keepers, %u QEMUs\n", rounds,
 		counts[WORKER], counts[KEEPER], counts[QEMU]);
 	CHECK(dir_remove(home, &err));
