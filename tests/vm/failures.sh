@@ -12,7 +12,7 @@ fails_with() {
 	shift 2
 	pexec "$@" >"$work/out" 2>"$work/err" || status=$?
 	# That a template is being made is no failure.
-	sed -i -E '/: making (a|the) template of .*(, once: later machines start from it|changed)$/d' "$work/err"
+	sed -i -E '/: making (a|the) template of /d' "$work/err"
 	same "$status" "$wanted" && same "$(wc -l <"$work/err")" 1 && contains "$(cat "$work/err")" "$part"
 }
 
@@ -51,8 +51,8 @@ wrong_option() {
 
 wrong_value() {
 	fails_with 125 '-i needs a value;' -i &&
-		fails_with 125 '-e FOO: want NAME=VALUE;' -e FOO -- true &&
-		fails_with 125 '-w tmp: want an absolute path of the guest;' -w tmp -- true
+		fails_with 125 "-e 'FOO': want NAME=VALUE;" -e FOO -- true &&
+		fails_with 125 "-w 'tmp': want an absolute path of the guest;" -w tmp -- true
 }
 
 check "a missing image" missing_image
