@@ -27,6 +27,18 @@ static bool guest_changed(const struct caller *c)
 	       (!session_is_open(s) || c->greetings != session_greetings(s));
 }
 
+/* Does the guest still work at PINGs of his? Else each HELLO would be good for more of them. */
+static bool is_owed_pongs(const struct caller *c)
+{
+	return c->last_ping > c->board->last_pong &&
+	       c->ping_greetings == session_greetings(c->board->session);
+}
+
+static bool can_answer(const struct caller *c)
+{
+	return c->asks && guest_is_there(c) && !is_owed_pongs(c);
+}
+
 static void drop_all(struct caller *c)
 {
 	while (c->n_legs)
@@ -70,7 +82,7 @@ static void answer(struct caller *c)
 {
 	struct msg_hello hello = our_hello();
 
-	if (!c->asks || !guest_is_there(c))
+	if (!can_answer(c))
 		return;
 	memcpy(hello.nonce, c->nonce, sizeof(hello.nonce));
 	memcpy(hello.epoch, c->epoch, sizeof(hello.epoch));
@@ -142,6 +154,8 @@ static void send_pings(struct caller *c)
 			continue;
 		p->sent = true;
 		p->guest_token = relay_ping(c->board->session);
+		c->last_ping = p->guest_token;
+		c->ping_greetings = session_greetings(c->board->session);
 	}
 }
 
@@ -177,7 +191,7 @@ static short caller_wants(const void *self)
 static int64_t caller_due(const void *self)
 {
 	const struct caller *c = self;
-	bool now = c->over || guest_changed(c) || (c->asks && guest_is_there(c)) || can_ping(c) ||
+	bool now = c->over || guest_changed(c) || can_answer(c) || can_ping(c) ||
 		   (c->held_back && c->n_pings < PINGS_MAX);
 
 	return now ? clock_ms() : CLOCK_NEVER;

@@ -65,6 +65,8 @@ struct caller {
 	unsigned n_legs, turn;
 	struct ping pings[PINGS_MAX];
 	unsigned n_pings;
+	uint64_t last_ping;	 /* token of the last one that the guest was sent */
+	unsigned ping_greetings; /* of that guest */
 
 	struct inbox in;
 	struct outbox out;
@@ -74,6 +76,7 @@ struct switchboard {
 	struct loop *loop;
 	struct door door;
 	struct session *session;
+	uint64_t last_pong; /* token of the last one */
 	struct caller *callers[CALLERS_MAX];
 };
 

@@ -61,6 +61,7 @@ static void on_pong(void *self, const struct msg_pong *m)
 {
 	struct switchboard *b = self;
 
+	b->last_pong = m->token;
 	for (int i = 0; i < CALLERS_MAX; i++) {
 		struct caller *c = b->callers[i];
 
@@ -83,9 +84,13 @@ void switchboard_serve(struct switchboard *b, struct session *session)
 	if (b->session)
 		relay_pongs(b->session, NULL, NULL);
 	b->session = session;
-	for (int i = 0; i < CALLERS_MAX; i++)
-		if (b->callers[i])
-			caller_start_anew(b->callers[i]);
+	b->last_pong = 0;
+	for (int i = 0; i < CALLERS_MAX; i++) {
+		if (!b->callers[i])
+			continue;
+		b->callers[i]->last_ping = 0;
+		caller_start_anew(b->callers[i]);
+	}
 	if (session)
 		relay_pongs(session, on_pong, b);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include "frame.h"
@@ -287,6 +288,30 @@ TEST(pings_without_number_are_answered_in_their_order)
 	CHECK(session_ping(s, clock_in(SOON), NULL, &err));
 	raw_close(r);
 	session_free(s);
+	stop();
+}
+
+/* The next HELLO is answered when the guest has answered all PINGs of the one before. */
+TEST(a_greeting_is_good_for_no_more_pings)
+{
+	const uint8_t body[8] = { 0 };
+	struct raw *r;
+
+	start();
+	r = raw_caller();
+	CHECK_INT(kill(agent, SIGSTOP), 0);
+	for (int i = 0; i < PINGS_MAX; i++)
+		raw_send(r, MSG_PING, 0, 0, bytes_of(body, sizeof(body)));
+	CHECK(loop_pause(&loop, 100, &err));
+	raw_hello(r, 0);
+	CHECK(loop_pause(&loop, 300, &err));
+	CHECK(!raw_has_news(r));
+	CHECK_INT(kill(agent, SIGCONT), 0);
+	while (raw_next(r)->type == MSG_PONG)
+		continue;
+	raw_send(r, MSG_PING, 0, 0, bytes_of(body, sizeof(body)));
+	raw_expect(r, MSG_PONG);
+	raw_close(r);
 	stop();
 }
 
