@@ -2,6 +2,7 @@
 /* Questions about a whole machine. */
 #include "control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -136,14 +137,16 @@ static bool has_room(const void *self)
 static void take(void *self, int fd)
 {
 	struct control *c = self;
+	struct asker **place = free_place(c);
 	struct asker *a = xcalloc(1, sizeof(*a));
 
+	assert(place); /* the door has asked */
 	a->control = c;
 	a->due = clock_in(WORD_MS);
 	a->source = (struct source){
 		.fd = fd, .wants = asker_wants, .due = asker_due, .ready = asker_ready, .self = a
 	};
-	*free_place(c) = a;
+	*place = a;
 	loop_add(c->loop, &a->source);
 }
 
