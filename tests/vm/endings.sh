@@ -67,7 +67,7 @@ agent_is_killed() {
 slow_reader() {
 	local status=0 bytes
 	mkfifo "$work/slow"
-	pexec -t 1 -- head -c 500000 /dev/zero >"$work/slow" 2>"$work/err" &
+	pexec -t 1 -- head -c 2000000 /dev/zero >"$work/slow" 2>"$work/err" &
 	postern=$!
 	exec 5<"$work/slow"
 	! gone "$postern" 40 || return
