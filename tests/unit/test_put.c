@@ -78,7 +78,7 @@ TEST(a_file_is_put)
 	check_put("/empty", NULL, 0);
 	refuse = true;
 	CHECK(!session_put(p.session, "/a/b.x", 0750, data, len, clock_in(SOON), &err));
-	CHECK_INT(err.code, ERR_PEER);
+	CHECK_INT(err.code, ERR_INPUT);
 	CHECK_STR(err.text, "putting /a/b.x: No space left on device");
 	CHECK(!session_put(p.session, "a/b", 0750, data, len, clock_in(SOON), &err));
 	CHECK_INT(err.code, ERR_INPUT);
