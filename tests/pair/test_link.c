@@ -313,7 +313,7 @@ TEST(a_file_is_put)
 	CHECK_INT(stat(path, &st), 0);
 	CHECK_INT(st.st_size, 0);
 	CHECK(!session_put(session, "/proc/no/file", 0600, data, 1 << 20, clock_in(SOON), &err));
-	CHECK_INT(err.code, ERR_PEER);
+	CHECK_INT(err.code, ERR_INPUT);
 	(void)snprintf(script, sizeof(script), "rm -r /tmp/link-%d", (int)getpid());
 	CHECK_INT(run(script, &sink).value, 0);
 	free(data);
