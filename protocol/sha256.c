@@ -113,3 +113,16 @@ void sha256_end(struct sha256 *s, uint8_t ret_hash[32])
 	for (int i = 0; i < 32; i++)
 		ret_hash[i] = (uint8_t)(s->state[i / 4] >> (24 - i % 4 * 8));
 }
+
+void sha256_end_text(struct sha256 *s, char ret_text[SHA256_TEXT])
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t hash[32];
+
+	sha256_end(s, hash);
+	for (size_t i = 0; i < sizeof(hash); i++) {
+		ret_text[2 * i] = digits[hash[i] >> 4];
+		ret_text[2 * i + 1] = digits[hash[i] & 15];
+	}
+	ret_text[SHA256_TEXT - 1] = 0;
+}

@@ -16,4 +16,9 @@ void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t len);
 void sha256_end(struct sha256 *s, uint8_t ret_hash[32]);
 
+#define SHA256_TEXT 65 /* a hash in hexadecimal digits, with its NUL */
+
+/* The same, as text. */
+void sha256_end_text(struct sha256 *s, char ret_text[SHA256_TEXT]);
+
 #endif

@@ -64,6 +64,20 @@ bool file_write_private(const char *path, const void *data, size_t len, struct e
 	return write_as(path, 0600, data, len, err);
 }
 
+long long file_number(const char *path, const char *word)
+{
+	FILE *f = fopen(path, "re");
+	long long n = -1;
+	char line[256];
+
+	while (f && n < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, word, strlen(word)))
+			n = strtoll(line + strlen(word), NULL, 10);
+	if (f)
+		(void)fclose(f);
+	return n;
+}
+
 bool file_exists(const char *path)
 {
 	return access(path, F_OK) == 0;

@@ -18,6 +18,9 @@ bool file_write(const char *path, const void *data, size_t len, struct err *err)
 /* The same for its owner's eyes alone. */
 bool file_write_private(const char *path, const void *data, size_t len, struct err *err);
 
+/* The number behind a word that begins a line of a file of the kernel's; -1: there is none. */
+long long file_number(const char *path, const char *word);
+
 bool file_exists(const char *path);
 /* Surely not there; one in a folder that can't be looked into may be. */
 bool file_is_missing(const char *path);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "command.h"
 #include "ending.h"
@@ -46,11 +47,11 @@ static bool is_to_go(const char *name)
 static int down_all(void)
 {
 	CLEAN(str) char *names = place_names();
-	char *rest = NULL;
+	char *rest = names, *name;
 	struct err err;
 	int code = 0;
 
-	for (char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+	while (name = list_next(&rest), name)
 		if (is_to_go(name) && !down(name, &err) && place_look(name) != PLACE_NONE)
 			code = complain(&err);
 	return code;

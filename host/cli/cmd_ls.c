@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "command.h"
 #include "keeper/place.h"
@@ -13,9 +14,9 @@ static struct json *describe_all(void)
 {
 	struct json *all = json_object(), *machines = json_set(all, "machines", json_array());
 	CLEAN(str) char *names = place_names();
-	char *rest = NULL;
+	char *rest = names, *name;
 
-	for (char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+	while (name = list_next(&rest), name) {
 		struct json *one = visit_describe(name);
 
 		if (one)

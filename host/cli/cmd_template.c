@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/xalloc.h"
 #include "command.h"
 #include "machine/template_list.h"
@@ -36,7 +37,7 @@ typedef bool each(struct request *r, const char *name, struct err *err);
 static int for_each(struct request *r, each *act)
 {
 	CLEAN(str) char *list = NULL;
-	char *rest = NULL;
+	char *rest, *name;
 	struct err err;
 	int code = 0;
 
@@ -44,8 +45,8 @@ static int for_each(struct request *r, each *act)
 		return act(r, r->template, &err) ? 0 : complain(&err);
 	if (!template_names(&list, &err))
 		return complain(&err);
-	for (char *name = list ? strtok_r(list, ", ", &rest) : NULL; name;
-		name = strtok_r(NULL, ", ", &rest))
+	rest = list;
+	while (name = list_next(&rest), name)
 		if (!act(r, name, &err))
 			code = complain(&err);
 	if (!list && !r->json)

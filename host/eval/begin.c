@@ -48,12 +48,9 @@ static bool break_it(void *self, struct machine *m, struct json **ret_said, stru
 
 static void add_hash(struct json *inputs, const char *name, struct sha256 *sum)
 {
-	char text[65] = "";
-	uint8_t hash[32];
+	char text[SHA256_TEXT];
 
-	sha256_end(sum, hash);
-	for (size_t i = 0; i < sizeof(hash); i++)
-		(void)snprintf(text + 2 * i, 3, "%02x", hash[i]);
+	sha256_end_text(sum, text);
 	json_set_str(inputs, name, text);
 }
 

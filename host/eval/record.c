@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -70,11 +69,8 @@ struct json *record_text(const void *untrusted_data, size_t len, size_t max)
 
 struct json *record_now(void)
 {
-	time_t now = time(NULL);
-	struct tm utc;
-	char text[32];
+	char text[CLOCK_STAMP];
 
-	gmtime_r(&now, &utc);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	clock_stamp(text);
 	return json_string(text);
 }

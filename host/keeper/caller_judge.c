@@ -128,7 +128,6 @@ static const struct {
 	[MSG_SIGNAL] = { CONTROL, 0, .leg = take_signal },
 	[MSG_RESIZE] = { CONTROL, 0, .leg = take_resize },
 	[MSG_PING] = { .session = take_ping },
-	[MSG_GET + 1] = { 0 },
 };
 
 const char *caller_judge(struct caller *c, const struct frame *untrusted)

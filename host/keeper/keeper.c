@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -77,16 +76,24 @@ static short told_wants(const void *self)
 	return POLLIN;
 }
 
-static struct json *describe(struct keeper *k)
+/* What holds as long as the keeper lives. Returns owned. */
+static struct json *facts(const struct keeper *k)
 {
 	struct json *j = json_object();
-	const char *fault = NULL;
+	int memory = k->spec->memory_mib ? k->spec->memory_mib : k->image.memory_mib;
 
 	json_set_str(j, "name", k->place->name);
 	json_set_str(j, "image", k->spec->image);
-	json_set_int(
-		j, "memory_mib", k->spec->memory_mib ? k->spec->memory_mib : k->image.memory_mib);
+	json_set_int(j, "memory_mib", memory);
 	json_set_int(j, "keeper", getpid());
+	return j;
+}
+
+static struct json *describe(struct keeper *k)
+{
+	struct json *j = facts(k);
+	const char *fault = NULL;
+
 	json_set_str(j, "state", "starting");
 	if (!k->machine)
 		return j;
@@ -194,24 +201,16 @@ static void end_machine(struct keeper *k)
 
 static void set_now(struct json *j, const char *key)
 {
-	char text[32];
-	time_t now = time(NULL);
-	struct tm utc;
+	char text[CLOCK_STAMP];
 
-	gmtime_r(&now, &utc);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	clock_stamp(text);
 	json_set_str(j, key, text);
 }
 
 static bool write_machine(struct keeper *k, struct err *err)
 {
-	CLEAN(json) struct json *j = json_object();
+	CLEAN(json) struct json *j = facts(k);
 
-	json_set_str(j, "name", k->place->name);
-	json_set_str(j, "image", k->spec->image);
-	json_set_int(
-		j, "memory_mib", k->spec->memory_mib ? k->spec->memory_mib : k->image.memory_mib);
-	json_set_int(j, "keeper", getpid());
 	json_set_str(j, "postern", VERSION);
 	set_now(j, "started");
 	return place_write_json(k->place, "machine.json", j, err);

@@ -11,7 +11,7 @@
 #include "place.h"
 #include "switchboard.h"
 
-#define STATUS_MS 10000 /* times nothing: a keeper that lives answers at once */
+#define STATUS_MS 10000 /* emulation or not: a keeper that lives answers at once */
 #define FULL_MS	  5000	/* for one of all callers to go */
 
 /* Why a machine without a keeper can't be used. */
@@ -35,17 +35,20 @@ static bool fail_without_keeper(const char *name, enum place_state state, struct
 		json_get_str(ended, "why"), name);
 }
 
-static struct json *ask_keeper(const char *name, struct err *err)
+struct json *visit_ask(const char *name, const char *word, int64_t milliseconds, struct err *err)
 {
-	enum place_state state = place_look(name);
-	struct json *status = NULL;
+	struct json *answer = NULL;
+	enum place_state state;
 
+	if (!place_check_name(name, err))
+		return NULL;
+	state = place_look(name);
 	if (state == PLACE_KEPT)
-		status = control_ask(name, "status", STATUS_MS, err);
+		answer = control_ask(name, word, milliseconds, err);
 	/* It may have ended between the two. */
-	if (state != PLACE_KEPT || (!status && (state = place_look(name)) != PLACE_KEPT))
+	if (state != PLACE_KEPT || (!answer && (state = place_look(name)) != PLACE_KEPT))
 		fail_without_keeper(name, state, err);
-	return status;
+	return answer;
 }
 
 static bool is_full(const struct json *status)
@@ -77,9 +80,7 @@ bool visit_open(struct visit *v, struct loop *loop, const char *name, struct err
 	const char *image;
 
 	*v = (struct visit){ .name = xstrdup(name) };
-	if (!place_check_name(name, err))
-		return false;
-	status = ask_keeper(name, err);
+	status = visit_ask(name, "status", STATUS_MS, err);
 	if (!status)
 		return false;
 	if (!strcmp(json_get_str(status, "state"), "starting"))
@@ -90,16 +91,6 @@ bool visit_open(struct visit *v, struct loop *loop, const char *name, struct err
 	v->image = xstrdup(image ? image : "?");
 	v->time_factor = (int)json_get_int(status, "time_factor", 1);
 	return connect_to(v, loop, status, err);
-}
-
-bool visit_check(const char *name, struct err *err)
-{
-	enum place_state state;
-
-	if (!place_check_name(name, err))
-		return false;
-	state = place_look(name);
-	return state == PLACE_KEPT || fail_without_keeper(name, state, err);
 }
 
 void visit_close(struct visit *v)
@@ -113,7 +104,7 @@ void visit_close(struct visit *v)
 char *visit_story(const struct visit *v)
 {
 	struct err err;
-	CLEAN(json) struct json *status = ask_keeper(v->name, &err);
+	CLEAN(json) struct json *status = visit_ask(v->name, "status", STATUS_MS, &err);
 	const char *state = json_get_str(status, "state"), *why = json_get_str(status, "why");
 
 	if (!status)

@@ -2,9 +2,8 @@
 /* Is a machine still worth keeping, and if not, what became of it? */
 #include "watch.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 
 #define GONE_MS 10000 /* times the factor: without an agent and without a reboot */
@@ -13,16 +12,7 @@
 /* How many processes the host's kernel has killed for want of memory, ever; -1: not known. */
 static long long count_oom_kills(void)
 {
-	FILE *f = fopen("/proc/vmstat", "re");
-	long long n = -1;
-	char line[128];
-
-	while (f && n < 0 && fgets(line, sizeof(line), f))
-		if (sscanf(line, "oom_kill %lld", &n) != 1)
-			n = -1;
-	if (f)
-		(void)fclose(f);
-	return n;
+	return file_number("/proc/vmstat", "oom_kill ");
 }
 
 static void look_at_port(struct watch *w)

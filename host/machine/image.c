@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/xalloc.h"
@@ -74,12 +75,12 @@ static bool image_names(const char *folder, char **ret_names, struct err *err)
 {
 	CLEAN(buf) struct buf names = { 0 };
 	CLEAN(str) char *all = NULL;
-	char *rest = NULL;
+	char *rest, *name;
 
 	if (!dir_list(folder, "image.json", &all, err))
 		return false;
-	for (char *name = all ? strtok_r(all, ", ", &rest) : NULL; name;
-		name = strtok_r(NULL, ", ", &rest))
+	rest = all;
+	while (name = list_next(&rest), name)
 		if (strcmp(name, "bench") != 0)
 			buf_printf(&names, "%s%s", names.len ? ", " : "", name);
 	*ret_names = names.len ? buf_take(&names) : NULL;

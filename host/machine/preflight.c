@@ -30,21 +30,6 @@ static const struct {
 	[LIMIT_DISK] = { 16, "MiB of disk", "make room, or point POSTERN_HOME elsewhere" },
 };
 
-/* The number behind a word that begins a line of a file of the kernel's; -1: there is none. */
-static long long number_after(const char *path, const char *word)
-{
-	FILE *f = fopen(path, "re");
-	long long n = -1;
-	char line[256];
-
-	while (f && n < 0 && fgets(line, sizeof(line), f))
-		if (!strncmp(line, word, strlen(word)))
-			n = strtoll(line + strlen(word), NULL, 10);
-	if (f)
-		(void)fclose(f);
-	return n;
-}
-
 /* All of this user's, as far as they can be seen. */
 static long long threads(void)
 {
@@ -56,9 +41,8 @@ static long long threads(void)
 	while (dir && (entry = readdir(dir))) {
 		CLEAN(str) char *status = xasprintf("/proc/%s/status", entry->d_name);
 
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-			number_after(status, "Uid:") == user)
-			n += number_after(status, "Threads:");
+		if (isdigit((unsigned char)entry->d_name[0]) && file_number(status, "Uid:") == user)
+			n += file_number(status, "Threads:");
 	}
 	if (dir)
 		closedir(dir);
@@ -89,8 +73,8 @@ static long long descriptors_left(void)
 
 static long long memory_left(void)
 {
-	long long available = number_after("/proc/meminfo", "MemAvailable:");
-	long long swap = number_after("/proc/meminfo", "SwapFree:");
+	long long available = file_number("/proc/meminfo", "MemAvailable:");
+	long long swap = file_number("/proc/meminfo", "SwapFree:");
 
 	return available < 0 ? -1 : (available + (swap > 0 ? swap : 0)) / 1024;
 }

@@ -257,13 +257,8 @@ struct machine *template_clone(struct loop *loop, const struct template *t, cons
 		.memory_file = t->memory };
 	struct machine *m = machine_start(loop, &spec, err);
 
-	if (!m)
-		return NULL;
-	if (machine_wake(
-		    m, &t->state, clock_in(limit_ms * accel_time_factor(machine_accel(m))), err))
+	if (!m || template_wake(m, t, limit_ms, err))
 		return m;
-	if (err->code != ERR_INTERRUPTED && err->code != ERR_DENIED)
-		folder_drop_manifest(t->folder);
 	machine_free(m);
 	return NULL;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "template_folder.h"
@@ -93,12 +94,12 @@ bool template_names(char **ret_names, struct err *err)
 	CLEAN(str) char *folder = home_path("templates");
 	CLEAN(buf) struct buf names = { 0 }, images = { 0 };
 	CLEAN(str) char *all = NULL;
-	char *rest = NULL;
+	char *rest, *name;
 
 	if (!dir_list(folder, "lock", &all, err))
 		return false;
-	for (char *name = all ? strtok_r(all, ", ", &rest) : NULL; name;
-		name = strtok_r(NULL, ", ", &rest))
+	rest = all;
+	while (name = list_next(&rest), name)
 		if (!is_empty(name))
 			add_name(scenario_of(name) ? &names : &images, name);
 	if (images.len)
@@ -172,7 +173,7 @@ static bool verify_file(const struct folder *f, const char *id, const char *kind
 	const char *wanted, struct err *err)
 {
 	CLEAN(str) char *file = folder_file(f, id, kind);
-	char hash[PAGES_HASH];
+	char hash[SHA256_TEXT];
 
 	if (!pages_hash(file, hash, err))
 		return false;
@@ -235,12 +236,12 @@ static bool remove_dependents(struct loop *loop, const char *name, const struct 
 	template_notice *notice, void *self, struct err *err)
 {
 	CLEAN(str) char *names = NULL;
-	char *rest = NULL;
+	char *rest, *other;
 
 	if (!template_names(&names, err))
 		return false;
-	for (char *other = names ? strtok_r(names, ", ", &rest) : NULL; other;
-		other = strtok_r(NULL, ", ", &rest))
+	rest = names;
+	while (other = list_next(&rest), other)
 		if (stands_on(other, name) &&
 			!remove_dependent(loop, other, under, notice, self, err))
 			return false;

@@ -84,17 +84,24 @@ static struct machine *boot(struct loop *loop, const struct template_plan *plan,
 	return NULL;
 }
 
-/* One that fails is trusted no more than after a clone that failed. */
+bool template_wake(struct machine *m, const struct template *t, int64_t limit_ms, struct err *err)
+{
+	int64_t end = clock_in(limit_ms * accel_time_factor(machine_accel(m)));
+
+	if (machine_wake(m, &t->state, end, err))
+		return true;
+	if (err->code != ERR_INTERRUPTED && err->code != ERR_DENIED)
+		folder_drop_manifest(t->folder);
+	return false;
+}
+
 static struct machine *go_on(struct loop *loop, const struct template_plan *plan,
 	const struct machine_spec *spec, struct err *err)
 {
 	struct machine *m = machine_start_on(loop, spec, plan->accel, err);
-	int64_t limit = (int64_t)WAKE_MS * accel_time_factor(plan->accel);
 
-	if (!m || machine_wake(m, &plan->base->state, clock_in(limit), err))
+	if (!m || template_wake(m, plan->base, WAKE_MS, err))
 		return m;
-	if (err->code != ERR_INTERRUPTED && err->code != ERR_DENIED)
-		folder_drop_manifest(plan->base->folder);
 	machine_free(m);
 	return NULL;
 }

@@ -24,8 +24,8 @@ struct template_files {
 
 /* Zeroed is empty. */
 struct template_made {
-	char memory_hash[PAGES_HASH]; /* "": not known yet, and the file may not be on disk */
-	struct json *said;	      /* owned; of the change */
+	char memory_hash[SHA256_TEXT]; /* "": not known yet, and the file may not be on disk */
+	struct json *said;	       /* owned; of the change */
 };
 
 static inline void template_made_clean(struct template_made *made)
@@ -38,5 +38,9 @@ static inline void template_made_clean(struct template_made *made)
 bool template_make(struct loop *loop, const struct template_plan *plan,
 	const struct template_files *files, struct template_made *ret_made, bool *ret_avoidable,
 	struct err *err);
+
+/* Wakes a machine that waits for the state of a template. limit_ms: times the factor. One that
+ * fails takes the template's manifest away: it is trusted no more. */
+bool template_wake(struct machine *m, const struct template *t, int64_t limit_ms, struct err *err);
 
 #endif

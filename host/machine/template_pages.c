@@ -5,14 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "sha256.h"
 
 #define PAGE  4096
 #define CHUNK 262144
@@ -85,19 +83,16 @@ static bool walk(struct walk *w)
 	return at >= w->size || errno == ENXIO;
 }
 
-static bool walk_and_hash(struct walk w, char ret_hash[PAGES_HASH])
+static bool walk_and_hash(struct walk w, char ret_hash[SHA256_TEXT])
 {
 	struct sha256 sum;
-	uint8_t hash[32];
 
 	w.sum = &sum;
 	sha256_init(&sum);
 	add_number(&sum, w.size);
 	if (!walk(&w))
 		return false;
-	sha256_end(&sum, hash);
-	for (size_t i = 0; i < sizeof(hash); i++)
-		(void)snprintf(ret_hash + 2 * i, 3, "%02x", hash[i]);
+	sha256_end_text(&sum, ret_hash);
 	return true;
 }
 
@@ -117,7 +112,7 @@ static bool measure(struct walk *w)
 	return true;
 }
 
-bool pages_copy(int from, const char *path, char ret_hash[PAGES_HASH], struct err *err)
+bool pages_copy(int from, const char *path, char ret_hash[SHA256_TEXT], struct err *err)
 {
 	CLEAN(fd) int to = create(path);
 	struct walk w = { .from = from, .to = to };
@@ -140,7 +135,7 @@ bool pages_clone(const char *from, const char *path, struct err *err)
 	return err_errno(err, "%s", path);
 }
 
-bool pages_hash(const char *path, char ret_hash[PAGES_HASH], struct err *err)
+bool pages_hash(const char *path, char ret_hash[SHA256_TEXT], struct err *err)
 {
 	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct walk w = { .from = fd, .to = -1 };

@@ -13,15 +13,14 @@
 #include <stdbool.h>
 
 #include "err.h"
-
-#define PAGES_HASH 65 /* hexadecimal, with its NUL */
+#include "sha256.h"
 
 /* Copies a descriptor's file to a new one, without its pages of zeros; that one is then on disk. */
-bool pages_copy(int from, const char *path, char ret_hash[PAGES_HASH], struct err *err);
+bool pages_copy(int from, const char *path, char ret_hash[SHA256_TEXT], struct err *err);
 /* Makes a new file that reads like another: it shares that one's blocks where the file system can
  * do that, else it is a copy without the pages of zeros. */
 bool pages_clone(const char *from, const char *path, struct err *err);
-bool pages_hash(const char *path, char ret_hash[PAGES_HASH], struct err *err);
+bool pages_hash(const char *path, char ret_hash[SHA256_TEXT], struct err *err);
 /* Waits until a file is on disk. */
 bool pages_sync(const char *path, struct err *err);
 

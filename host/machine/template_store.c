@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
 
@@ -23,24 +24,13 @@ static char *new_id(void)
 	return xasprintf("%016llx", id);
 }
 
-static void set_time(struct json *manifest)
-{
-	time_t now = time(NULL);
-	char text[32] = "";
-	struct tm tm;
-
-	if (gmtime_r(&now, &tm))
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	json_set_str(manifest, "made", text);
-}
-
 /* Gives the new files their names, and hashes and keeps those that have no hash yet. */
 static bool keep_files(const struct folder *f, const char *id, struct json *hashes, struct err *err)
 {
 	for (size_t i = 0; i < FOLDER_KINDS; i++) {
 		CLEAN(str) char *from = folder_file(f, "new", folder_kinds[i]);
 		CLEAN(str) char *to = folder_file(f, id, folder_kinds[i]);
-		char hash[PAGES_HASH];
+		char hash[SHA256_TEXT];
 
 		if (!file_exists(from))
 			continue;
@@ -68,10 +58,12 @@ bool store_files(const struct folder *f, const struct template_plan *plan, const
 {
 	CLEAN(json) struct json *manifest = json_object();
 	CLEAN(str) char *id = new_id();
+	char made_at[CLOCK_STAMP];
 	struct json *hashes;
 
 	json_set_str(manifest, "id", id);
-	set_time(manifest);
+	clock_stamp(made_at);
+	json_set_str(manifest, "made", made_at);
 	put_plan(manifest, plan);
 	json_set(manifest, "key", json_copy(key));
 	if (made->said)

@@ -7,25 +7,17 @@
 #include "sha256.h"
 #include "test.h"
 
-static void hex(const uint8_t hash[32], char text[65])
-{
-	for (int i = 0; i < 32; i++)
-		(void)snprintf(text + 2 * i, 3, "%02x", hash[i]);
-}
-
 static void hash_text(const void *data, size_t len, size_t step, char text[65])
 {
 	const uint8_t *at = data;
 	struct sha256 s;
-	uint8_t hash[32];
 
 	sha256_init(&s);
 	for (size_t n; len; at += n, len -= n) {
 		n = len < step ? len : step;
 		sha256_add(&s, at, n);
 	}
-	sha256_end(&s, hash);
-	hex(hash, text);
+	sha256_end_text(&s, text);
 }
 
 TEST(vectors)

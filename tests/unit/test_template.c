@@ -129,7 +129,7 @@ TEST(copies_have_holes_and_the_same_hash)
 {
 	CLEAN(str) char *from = NULL;
 	CLEAN(str) char *to = NULL;
-	char first[PAGES_HASH], second[PAGES_HASH];
+	char first[SHA256_TEXT], second[SHA256_TEXT];
 	CLEAN(buf) struct buf a = { 0 }, b = { 0 };
 	CLEAN(fd) int fd = -1;
 
@@ -158,7 +158,7 @@ TEST(a_clone_reads_like_its_file_and_is_another)
 {
 	CLEAN(str) char *from = NULL;
 	CLEAN(str) char *to = NULL;
-	char first[PAGES_HASH], second[PAGES_HASH];
+	char first[SHA256_TEXT], second[SHA256_TEXT];
 	struct stat st;
 
 	enter();
@@ -184,7 +184,7 @@ TEST(a_clone_reads_like_its_file_and_is_another)
 TEST(every_change_of_a_file_changes_its_hash)
 {
 	CLEAN(str) char *file = NULL;
-	char was[PAGES_HASH], is[PAGES_HASH];
+	char was[SHA256_TEXT], is[SHA256_TEXT];
 
 	enter();
 	file = in_scratch("file");

@@ -75,3 +75,15 @@ TEST(long_lines_are_cut)
 	text_last_lines(&out, text, sizeof(text), 3);
 	CHECK_INT(out.len, 160);
 }
+
+TEST(a_list_is_taken_apart)
+{
+	char text[] = "one, two.x three", *rest = text, *none = NULL;
+
+	CHECK_STR(list_next(&rest), "one");
+	CHECK_STR(list_next(&rest), "two.x");
+	CHECK_STR(list_next(&rest), "three");
+	CHECK(!list_next(&rest));
+	CHECK(!list_next(&rest));
+	CHECK(!list_next(&none));
+}
