@@ -91,7 +91,7 @@ is_up() {
 	contains "$out" 'box is up after ' && contains "$(cat "$work/err")" 'starting box from the image mini' || return
 	keeper=$(keeper_of box)
 	same "$(ps -o sid= -p "$keeper" | tr -d ' ')" "$keeper" && same "$(ps -o tty= -p "$keeper" | tr -d ' ')" '?' &&
-		same "$(readlink "/proc/$keeper/cwd")" / || return
+		same "$(readlink "/proc/$keeper/cwd")" / && same "$(stat -c %a "$machines/box")" 700 || return
 	contains "$(p ls)" 'box              mini       up             256' && same "$(state box)" 'up: null' &&
 		fails 1 'there is a machine box already' up box
 }
