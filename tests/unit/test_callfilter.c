@@ -29,4 +29,5 @@ TEST(the_filter_lets_it_reach_itself_alone)
 	CHECK(kill(getpid(), 0) == 0);
 	CHECK(syscall(SYS_tgkill, getpid(), getpid(), 0) == 0);
 	CHECK(prlimit(0, RLIMIT_CORE, &none, NULL) == 0);
+	_exit(0); /* A leak checker's tracer would be refused too. */
 }
