@@ -418,7 +418,8 @@ static bool remembers(const void *secret, size_t len)
 	while (fgets(line, sizeof(line), maps)) {
 		unsigned long from, to;
 
-		if (sscanf(line, "%lx-%lx rw", &from, &to) != 2)
+		/* What is larger is a sanitizer's shadow, which holds no content. */
+		if (sscanf(line, "%lx-%lx rw", &from, &to) != 2 || to - from > 1ul << 30)
 			continue;
 		for (; from < to; from += sizeof(page) / 2) {
 			ssize_t n = pread(mem, page, sizeof(page), (off_t)from);
@@ -438,8 +439,9 @@ TEST(a_put_leaves_no_trace_in_the_agent)
 	char secret[32];
 	size_t len;
 
-	if (strstr(getenv("POSTERN_AGENT") ? getenv("POSTERN_AGENT") : "", "sanitize"))
-		SKIP("its shadow memory is too large to search");
+	/* A sanitized agent is dynamic: finding a function late would put registers on the stack.
+	 */
+	setenv("LD_BIND_NOW", "1", 1);
 	set_up();
 	for (size_t i = 0; i < sizeof(secret); i++)
 		secret[i] = (char)('A' + (i * 11 + (size_t)p.pid) % 26);
