@@ -23,7 +23,7 @@ endif
 CPPFLAGS := -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -Iprotocol -MMD -MP
 CFLAGS   := -std=c17 -O2 -g $(WARN)
 HOST_CFLAGS  := $(CFLAGS) -fstack-protector-strong -D_FORTIFY_SOURCE=2 $(SANFLAG)
-GUEST_CFLAGS := -std=c17 -Os -g $(WARN) -static -ffunction-sections -fdata-sections \
+GUEST_CFLAGS := -std=c17 -O2 -g $(WARN) -static -ffunction-sections -fdata-sections \
 	-fno-asynchronous-unwind-tables -fno-unwind-tables -fstack-protector-strong
 HOST_LIBS    := -lcurl -lcjson -lyaml
 

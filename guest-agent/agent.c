@@ -332,6 +332,7 @@ void agent_turn(void)
 		agent.greet_at = now_ms() + GREET_MS;
 	}
 	receive();
+	session_flush(&agent.session, &agent.port); /* answers do not wait for output to be read */
 	operations_turn(&agent.ops, &agent.session, &agent.port);
 	freeze_turn(&agent.freeze, &agent.session, operations_running(&agent.ops));
 	session_flush(&agent.session, &agent.port);

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define OUTPUTS ((size_t)2 * OPERATIONS_MAX)
-
 /* Bytes for the standard input of each. Only those in use are ever touched. */
 static uint8_t rings[OPERATIONS_MAX][STREAM_WINDOW];
 
@@ -15,18 +13,24 @@ void operations_init(struct operations *ops, bool enter_system, bool ready, int 
 	*ops = (struct operations){ .enter_system = enter_system, .ready = ready, .null = null };
 }
 
-/* The operation with this id; id 0: a free place. */
-static struct operation *find(struct operations *ops, uint32_t id)
+static struct operation *named(struct operations *ops, const struct frame *f)
 {
-	for (size_t i = 0; i < OPERATIONS_MAX; i++)
-		if (id ? ops->all[i].kind && ops->all[i].id == id : !ops->all[i].kind)
+	const uint32_t id = stream_id(f->stream);
+
+	for (size_t i = 0; id && i < ops->used; i++)
+		if (ops->all[i].kind && ops->all[i].id == id)
 			return &ops->all[i];
 	return NULL;
 }
 
-static struct operation *named(struct operations *ops, const struct frame *f)
+static struct operation *free_place(struct operations *ops)
 {
-	return stream_id(f->stream) ? find(ops, stream_id(f->stream)) : NULL;
+	for (size_t i = 0; i < OPERATIONS_MAX; i++)
+		if (!ops->all[i].kind) {
+			ops->used = i < ops->used ? ops->used : i + 1;
+			return &ops->all[i];
+		}
+	return NULL;
 }
 
 /* Messages about a whole operation name it like this. */
@@ -66,7 +70,7 @@ static bool read_request(const struct frame *f, struct request *r, uint16_t *ret
 bool operations_begin(struct operations *ops, struct session *s, const struct frame *f)
 {
 	const uint32_t id = stream_id(f->stream);
-	struct operation *o = named(ops, f), *place = find(ops, 0);
+	struct operation *o = named(ops, f), *place = free_place(ops);
 	struct request r = { .null = ops->null };
 	uint16_t flags = 0;
 
@@ -182,7 +186,7 @@ bool operations_ack(struct operations *ops, struct session *s, const struct fram
 
 bool operations_reaped(struct operations *ops, pid_t pid, int status)
 {
-	for (size_t i = 0; i < OPERATIONS_MAX; i++) {
+	for (size_t i = 0; i < ops->used; i++) {
 		struct operation *o = &ops->all[i];
 
 		if (o->kind && o->pid == pid && !o->reaped) {
@@ -195,7 +199,7 @@ bool operations_reaped(struct operations *ops, pid_t pid, int status)
 
 void operations_wants(struct operations *ops, const struct session *s, struct loop *loop)
 {
-	for (size_t i = 0; i < OPERATIONS_MAX; i++)
+	for (size_t i = 0; i < ops->used; i++)
 		if (ops->all[i].kind)
 			operation_wants(&ops->all[i], s, loop);
 }
@@ -203,8 +207,10 @@ void operations_wants(struct operations *ops, const struct session *s, struct lo
 /* Two chunks of each output that has them, in turns; then what the host says is heard first. */
 static void pump_all(struct operations *ops, struct session *s, struct port *port)
 {
-	for (size_t i = 0; i < 2 * OUTPUTS; i++) {
-		size_t n = (ops->turn + i) % OUTPUTS;
+	const size_t outputs = 2 * ops->used;
+
+	for (size_t i = 0; i < 2 * outputs; i++) {
+		size_t n = (ops->turn + i) % outputs;
 		struct operation *o = &ops->all[n / 2];
 		enum stream_part part = n % 2 ? PART_STDERR : PART_STDOUT;
 
@@ -222,12 +228,14 @@ static void pump_all(struct operations *ops, struct session *s, struct port *por
 
 void operations_turn(struct operations *ops, struct session *s, struct port *port)
 {
-	for (size_t i = 0; i < OPERATIONS_MAX; i++) {
+	for (size_t i = 0; i < ops->used; i++) {
 		struct operation *o = &ops->all[i];
 
 		if (o->kind && !operation_turn(o, s))
 			operation_release(o);
 	}
+	while (ops->used && !ops->all[ops->used - 1].kind)
+		ops->used--;
 	if (s->phase == OPEN)
 		pump_all(ops, s, port);
 }
@@ -236,14 +244,14 @@ unsigned operations_running(const struct operations *ops)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < OPERATIONS_MAX; i++)
+	for (size_t i = 0; i < ops->used; i++)
 		n += ops->all[i].kind && !ops->all[i].ended;
 	return n;
 }
 
 void operations_hold(struct operations *ops)
 {
-	for (size_t i = 0; i < OPERATIONS_MAX; i++) {
+	for (size_t i = 0; i < ops->used; i++) {
 		struct operation *o = &ops->all[i];
 
 		if (o->kind == MSG_EXEC)
@@ -255,7 +263,7 @@ void operations_hold(struct operations *ops)
 
 void operations_clear(struct operations *ops)
 {
-	for (size_t i = 0; i < OPERATIONS_MAX; i++)
+	for (size_t i = 0; i < ops->used; i++)
 		if (ops->all[i].kind)
 			operation_release(&ops->all[i]);
 }

@@ -13,6 +13,7 @@
 
 struct operations {
 	struct operation all[OPERATIONS_MAX];
+	size_t used;	   /* all others are free; so most turns look at one or none */
 	size_t turn;	   /* the output whose turn it is */
 	bool enter_system; /* the system's root is not ours */
 	bool ready;	   /* it is there */

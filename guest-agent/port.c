@@ -98,13 +98,12 @@ static int open_if_ours(int class, const char *entry)
 	return open_node(entry, makedev((unsigned)major, (unsigned)minor));
 }
 
-bool port_find(struct port *port)
+/* Looks through all ports there are. */
+static bool find_node(struct port *port)
 {
 	struct listing list = { .fd = -1 };
 	const char *entry;
 
-	if (port->fd >= 0 || now_ms() < port->next)
-		return false;
 	port->next = now_ms() + RETRY_MS;
 	list.fd = open(CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (list.fd < 0)
@@ -118,6 +117,11 @@ bool port_find(struct port *port)
 	close(list.fd);
 	port->hung = false;
 	return port->fd >= 0;
+}
+
+bool port_find(struct port *port)
+{
+	return port->fd < 0 && now_ms() >= port->next && find_node(port);
 }
 
 void port_wants(

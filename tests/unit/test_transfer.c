@@ -81,7 +81,7 @@ static void refused(const char *why)
 	CHECK_SHELL("test -z \"$(find . -name '.part*')\"");
 }
 
-TEST(torn_anywhere)
+TEST_WITHIN(torn_anywhere, 120)
 {
 	size_t len;
 
