@@ -174,15 +174,16 @@ fuzz: $(FUZZ)
 		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
 			$$(readlink -f $$f.corpus) $(CURDIR)/tests/fuzz/corpus/$$(basename $$f); done
 
-# make bench: a client of the raw port and of postern, and the raw port's agent for the guest.
-BENCH       := $(OBJ)/tests/bench/port
-BENCH_OBJ   := $(OBJ)/host/tests/bench/port.o $(OBJ)/host/tests/bench/raw.o
+# make bench: clients of the raw port and of postern, and the raw port's agent for the guest.
+BENCH       := $(addprefix $(OBJ)/tests/bench/,port client)
+BENCH_OBJ   := $(addprefix $(OBJ)/host/tests/bench/,port.o raw.o client.o)
 BENCH_GUEST := $(OBJ)/tests/bench/guest
 
-$(BENCH): $(BENCH_OBJ) $(UNIT_OBJ)
+$(BENCH): $(OBJ)/tests/bench/%: $(OBJ)/host/tests/bench/%.o $(UNIT_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+$(OBJ)/tests/bench/port: $(OBJ)/host/tests/bench/raw.o
 
 $(BENCH_GUEST): tests/bench/guest.c
 	@mkdir -p $(@D)
@@ -245,6 +246,7 @@ ifneq ($(DEPS),no)
 	$(Q)./deps.sh bench
 endif
 	$(Q)$(MAKE) --no-print-directory all $(BENCH) $(BENCH_GUEST)
+	$(Q)image-builder/build-image mini --agent $(BUILD)/postern-agent --images $(IMAGES)
 	$(Q)image-builder/build-image bench --agent $(BUILD)/postern-agent --images $(IMAGES)
 	$(Q)tests/bench/bench --build $(OBJ) --image $(IMAGES)/bench $(if $(QUICK),--quick)
 
