@@ -234,11 +234,18 @@ check: deps
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
 		$(CLI_TESTS) $(VM_TESTS)
 
-# The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
+# What takes long: everything random in VMs, ROUNDS times as often as in `make check`, a kernel of its own,
+# fuzzing, and the budgets in short.
 ROUNDS ?= 10
-check-long: deps
+LONG_TESTS := $(sort $(wildcard tests/long/*.sh))
+check-long:
+ifneq ($(DEPS),no)
+	$(Q)./deps.sh check
+endif
 	$(Q)$(MAKE) --no-print-directory all images $(VM_C_TESTS)
-	$(Q)ROUNDS=$(ROUNDS) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS)
+	$(Q)ROUNDS=$(ROUNDS) TEST_LIMIT=$(or $(TEST_LIMIT),7200) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS) $(LONG_TESTS)
+	$(Q)$(MAKE) --no-print-directory fuzz
+	$(Q)$(MAKE) --no-print-directory bench QUICK=1
 
 # What postern costs beside the alternatives; QUICK=1: fewer runs and twice the slack.
 bench:
@@ -267,10 +274,10 @@ help:
 	@echo 'make                 the host program and the guest agent, in $(BUILD)/'
 	@echo 'make demo            three broken servers, untouched and repaired [MODEL=http://127.0.0.1:8080]'
 	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
-	@echo 'make check-long      the channel in VMs for long [ROUNDS=10 SEED=number]'
+	@echo 'make check-long      machines at random for long, fuzzing, budgets [ROUNDS=10 SEED=number TIME=60]'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
-	@echo 'make bench           postern beside a raw port, the QEMU guest agent and ssh; the budgets [QUICK=1]'
+	@echo 'make bench           postern beside what else there is, and the budgets [QUICK=1]'
 	@echo 'make images          the VM images, if their recipe changed'
 	@echo 'make install         the program and its manual [PREFIX=/usr/local DESTDIR=]'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'
