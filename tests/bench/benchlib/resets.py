@@ -31,7 +31,7 @@ MINI = "mini"
        Row("boot_reply", "first reply: a boot", against="reset_reply", quick=False))
 def reset(bench):
     wanted = [name for name in WAYS if not bench.quick or name not in ALTERNATIVES]
-    turns = 6 if bench.quick else 28
+    turns = 6 if bench.quick else 20
     samples = {}
     with contextlib.ExitStack() as stack:
         ways = {}
@@ -125,10 +125,12 @@ def machines(bench, image, count):
         bench.home.run("down", "--all")
 
 
-def idle_memory(bench, image, count):
-    """Proportional and private MiB of each of so many idle machines, keeper and QEMU."""
+def idle_memory(bench, image, count, used=True):
+    """Proportional and private MiB of each of so many idle machines, keeper and QEMU. used: after a
+    command each."""
     with machines(bench, image, count) as (names, _):
-        check_answers(bench, names)
+        if used:
+            check_answers(bench, names)
         processes = [bench.home.processes(name) for name in names]
         settle(*[qemu for _, qemu in processes])
         return [tuple(map(sum, zip(memory_of(keeper), memory_of(qemu))))
@@ -153,6 +155,7 @@ def floor_memory(bench, count):
 @group("memory", "Memory of idle clones: 4 with what they share, then what each has alone",
        Row("floor_pss", "4 servers, QEMU alone", "MiB"),
        Row("pss", "4 servers, postern and keepers", "MiB", against="floor_pss", most=1.1),
+       Row("mini_new", "one of mini, just up", "MiB"),
        Row("mini_256", "one of mini, of 256 MiB", "MiB", most=40, exact=True),
        Row("mini_1024", "one of mini, of 1 GiB", "MiB", against="mini_256", most=1.1),
        Row("server_256", "one server, of 256 MiB", "MiB", quick=False),
@@ -164,6 +167,8 @@ def memory(bench):
     for _ in range(rounds):
         samples["floor_pss"].append(floor_memory(bench, count))
         samples["pss"].append(sum(pss for pss, _ in idle_memory(bench, SERVER, count)))
+    new = idle_memory(bench, bench.home.image(MINI, 256), count, used=False)
+    samples["mini_new"] = [private for _, private in new]
     for name, image in (("mini", MINI),) if bench.quick else (("mini", MINI), ("server", SERVER)):
         for mib in (256, 1024):
             found = idle_memory(bench, bench.home.image(image, mib), count)
