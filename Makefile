@@ -174,15 +174,16 @@ fuzz: $(FUZZ)
 		$$f -max_total_time=$(TIME) -max_len=8192 -len_control=0 -print_final_stats=1 -artifact_prefix=$$f- \
 			$$(readlink -f $$f.corpus) $(CURDIR)/tests/fuzz/corpus/$$(basename $$f); done
 
-# make bench: a client of the raw port and of postern, and the raw port's agent for the guest.
-BENCH       := $(OBJ)/tests/bench/port
-BENCH_OBJ   := $(OBJ)/host/tests/bench/port.o $(OBJ)/host/tests/bench/raw.o
+# make bench: clients of the raw port and of postern, and the raw port's agent for the guest.
+BENCH       := $(addprefix $(OBJ)/tests/bench/,port client)
+BENCH_OBJ   := $(addprefix $(OBJ)/host/tests/bench/,port.o raw.o client.o)
 BENCH_GUEST := $(OBJ)/tests/bench/guest
 
-$(BENCH): $(BENCH_OBJ) $(UNIT_OBJ)
+$(BENCH): $(OBJ)/tests/bench/%: $(OBJ)/host/tests/bench/%.o $(UNIT_OBJ)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(HOST_CFLAGS) -o $@ $^ $(HOST_LIBS)
+$(OBJ)/tests/bench/port: $(OBJ)/host/tests/bench/raw.o
 
 $(BENCH_GUEST): tests/bench/guest.c
 	@mkdir -p $(@D)
@@ -233,11 +234,18 @@ check: deps
 	$(Q)BUILD=$(OBJ) tests/run-tests $(UNIT_TESTS) $(PAIR_TESTS) tests/conformance/run.sh \
 		$(CLI_TESTS) $(VM_TESTS)
 
-# The channel for long: cuts, pauses and troubles at random, ROUNDS times as many as in `make check`.
+# What takes long: everything random in VMs, ROUNDS times as often as in `make check`, a kernel of its own,
+# fuzzing, and the budgets in short.
 ROUNDS ?= 10
-check-long: deps
+LONG_TESTS := $(sort $(wildcard tests/long/*.sh))
+check-long:
+ifneq ($(DEPS),no)
+	$(Q)./deps.sh check
+endif
 	$(Q)$(MAKE) --no-print-directory all images $(VM_C_TESTS)
-	$(Q)ROUNDS=$(ROUNDS) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS)
+	$(Q)ROUNDS=$(ROUNDS) TEST_LIMIT=$(or $(TEST_LIMIT),7200) BUILD=$(OBJ) tests/run-tests $(VM_C_TESTS) $(LONG_TESTS)
+	$(Q)$(MAKE) --no-print-directory fuzz
+	$(Q)$(MAKE) --no-print-directory bench QUICK=1
 
 # What postern costs beside the alternatives; QUICK=1: fewer runs and twice the slack.
 bench:
@@ -245,6 +253,7 @@ ifneq ($(DEPS),no)
 	$(Q)./deps.sh bench
 endif
 	$(Q)$(MAKE) --no-print-directory all $(BENCH) $(BENCH_GUEST)
+	$(Q)image-builder/build-image mini --agent $(BUILD)/postern-agent --images $(IMAGES)
 	$(Q)image-builder/build-image bench --agent $(BUILD)/postern-agent --images $(IMAGES)
 	$(Q)tests/bench/bench --build $(OBJ) --image $(IMAGES)/bench $(if $(QUICK),--quick)
 
@@ -265,10 +274,10 @@ help:
 	@echo 'make                 the host program and the guest agent, in $(BUILD)/'
 	@echo 'make demo            three broken servers, untouched and repaired [MODEL=http://127.0.0.1:8080]'
 	@echo 'make check           all tests: units, agent, VMs, a real llama-server'
-	@echo 'make check-long      the channel in VMs for long [ROUNDS=10 SEED=number]'
+	@echo 'make check-long      machines at random for long, fuzzing, budgets [ROUNDS=10 SEED=number TIME=60]'
 	@echo 'make check-fast      those without a VM [SANITIZE=address,undefined]'
 	@echo 'make conformance     the channel, byte by byte, against any agent [AGENT=path]'
-	@echo 'make bench           postern beside a raw port, the QEMU guest agent and ssh; the budgets [QUICK=1]'
+	@echo 'make bench           postern beside what else there is, and the budgets [QUICK=1]'
 	@echo 'make images          the VM images, if their recipe changed'
 	@echo 'make install         the program and its manual [PREFIX=/usr/local DESTDIR=]'
 	@echo 'make lint            clang-tidy, cppcheck, shellcheck, layers, headers; make format-check'

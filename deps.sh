@@ -11,7 +11,7 @@ build='gcc make libc6-dev libcurl4-openssl-dev libcjson-dev libyaml-dev musl-too
 run='qemu-system-x86 qemu-utils'
 images='mmdebstrap debian-archive-keyring e2fsprogs uidmap python3'
 tests='curl jq procps'
-bench='openssh-client'
+bench='openssh-client libvirt-daemon libvirt-clients'
 lint='clang clang-format clang-tidy cppcheck shellcheck libclang-rt-dev'
 
 wanted="$build $run $images $tests"

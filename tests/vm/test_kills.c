@@ -27,16 +27,15 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "base/xalloc.h"
+#include "home.h"
 #include "vm.h"
 
 #define LIMIT	 7200 /* s; every wait has a deadline of its own */
 #define LONG_MS	 600000
 #define DELAY_MS 700 /* to the kill, at most */
-#define OURS_MAX 64
 
 static uint64_t seed;
-static char home[] = "/tmp/kills-XXXXXX";
-static char *postern, *payload, *copies; /* paths */
+static char *payload, *copies; /* paths */
 static struct err err;
 static unsigned counts[16]; /* that were hit */
 
@@ -44,37 +43,6 @@ static unsigned random_below(unsigned n)
 {
 	return (unsigned)(vm_random(&seed) % n);
 }
-
-/* Starts postern with these words. */
-static struct process *start(int input, const char *const *words)
-{
-	const char *argv[12] = { postern };
-	struct process *p;
-
-	for (int i = 0; words[i]; i++)
-		argv[i + 1] = words[i];
-	p = process_start(&(struct process_spec){ .argv = argv, .stdio = { input, -1, -1 } }, &err);
-	if (!p)
-		CHECK_STR(err.text, "a process");
-	return p;
-}
-
-static int end(struct process *p)
-{
-	int status = 0;
-
-	CHECK(process_wait(p, LONG_MS));
-	process_ended(p, &status);
-	process_free(p);
-	return status;
-}
-
-static int run(const char *const *words)
-{
-	return end(start(-1, words));
-}
-
-#define RUN(...) run((const char *const[]){ __VA_ARGS__, NULL })
 
 /* What postern ls says about the machine; NULL: nothing. Returns owned. */
 static struct json *look(void)
@@ -91,63 +59,6 @@ static struct json *look(void)
 	CHECK(json_len(json_get(all, "machines")) <= 1);
 	m = json_at(json_get(all, "machines"), 0);
 	return m ? json_copy(m) : NULL;
-}
-
-/* A process of ours: its environment has our home. */
-struct ours {
-	pid_t pid;
-	bool qemu;
-};
-
-static bool has_our_home(const char *pid)
-{
-	CLEAN(str) char *path = xasprintf("/proc/%s/environ", pid);
-	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	static char text[65536];
-	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
-
-	return n > 0 && memmem(text, (size_t)n, home, strlen(home));
-}
-
-static bool is_qemu(const char *pid)
-{
-	CLEAN(str) char *path = xasprintf("/proc/%s/comm", pid);
-	CLEAN(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char name[32] = "";
-
-	return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && !strncmp(name, "qemu-system", 11);
-}
-
-static unsigned list_ours(struct ours *list)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	unsigned n = 0;
-
-	CHECK(dir);
-	while (n < OURS_MAX && (entry = readdir(dir))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0 && pid != getpid() && pid != getppid() && has_our_home(entry->d_name))
-			list[n++] = (struct ours){ pid, is_qemu(entry->d_name) };
-	}
-	closedir(dir);
-	return n;
-}
-
-/* Waits until that many processes are ours; there are always others that look. */
-static void wait_ours(unsigned wanted, const char *when)
-{
-	int64_t deadline = clock_in(60000);
-	struct ours list[OURS_MAX];
-	unsigned n;
-
-	while (n = list_ours(list), n != wanted && clock_ms() < deadline)
-		(void)poll(NULL, 0, 20);
-	if (n != wanted)
-		printf("# %s: %u processes are there, and not %u, of them %d\n", when, n, wanted,
-			n ? (int)list[0].pid : 0);
-	CHECK_INT(n, wanted);
 }
 
 static const char *state_of(const struct json *m)
@@ -175,7 +86,7 @@ static struct json *rest(void)
 		json_free(m);
 		(void)poll(NULL, 0, 50);
 	}
-	wait_ours(strcmp(state_of(m), "up") != 0 ? 0 : 2, state_of(m));
+	home_wait_processes(strcmp(state_of(m), "up") != 0 ? 0 : 2, state_of(m));
 	return m;
 }
 
@@ -210,10 +121,11 @@ static struct process *begin(enum work work)
 	if (work == UP)
 		CHECK_INT(RUN("down", "box"), 0);
 	if (work == PUT)
-		return start(-1, (const char *const[]){ "cp", payload, "box:/root/payload", NULL });
+		return home_start(
+			-1, (const char *const[]){ "cp", payload, "box:/root/payload", NULL });
 	if (work == GET)
-		return start(-1, (const char *const[]){ "cp", "box:/bin", out, NULL });
-	return start(work == FEED ? zero : -1, words[work]);
+		return home_start(-1, (const char *const[]){ "cp", "box:/bin", out, NULL });
+	return home_start(work == FEED ? zero : -1, words[work]);
 }
 
 enum victim { WORKER, KEEPER, QEMU, VICTIMS };
@@ -238,7 +150,7 @@ static bool strike(enum victim victim, struct process *worker)
 		return kill_worker(worker);
 	m = look();
 	keeper = (pid_t)json_get_int(m, "keeper", 0);
-	n = list_ours(list);
+	n = home_processes(list);
 	for (unsigned i = 0; i < n; i++)
 		if (victim == QEMU ? list[i].qemu : list[i].pid == keeper)
 			hit = kill(list[i].pid, SIGKILL) == 0 || hit;
@@ -284,25 +196,15 @@ static void one_round(void)
 		if (!strcmp(state_of(m), "up"))
 			kill_worker(p);
 	}
-	judge(work, victim, hit, end(p));
+	judge(work, victim, hit, home_end(p));
 }
 
 static void set_up(void)
 {
-	CLEAN(str) char *images = home_path("images");
-	CLEAN(str) char *there = realpath(images, NULL);
-	CLEAN(str) char *link = NULL;
 	CLEAN(fd) int fd = -1;
 	static char data[1 << 20];
 
-	if (!there || !getenv("POSTERN"))
-		SKIP("there are no images, or $POSTERN does not name the program");
-	CHECK(mkdtemp(home));
-	postern = realpath(getenv("POSTERN"), NULL);
-	CHECK(postern);
-	CHECK_INT(setenv("POSTERN_HOME", home, 1), 0);
-	link = xasprintf("%s/images", home);
-	CHECK_INT(symlink(there, link), 0);
+	home_make();
 	payload = xasprintf("%s/payload", home);
 	copies = xasprintf("%s/copies", home);
 	CHECK_INT(mkdir(copies, 0700), 0);
@@ -311,35 +213,23 @@ static void set_up(void)
 		CHECK(fd_write(fd, data, sizeof(data), &err));
 }
 
-/* Nothing is there but what was. */
-static void check_home(void)
-{
-	CLEAN(str)
-	char *script = xasprintf("test \"$(ls -A %s | tr '\\n' ' ')\" = 'copies images "
-				 "machines payload templates ' && test -z \"$(ls -A "
-				 "%s/machines)\"",
-		home, home);
-
-	CHECK_SHELL(script);
-}
-
 TEST_WITHIN(nothing_stays_of_what_is_killed_at_random_moments, LIMIT)
 {
-	unsigned rounds = vm_rounds(20);
+	const unsigned wanted = vm_rounds_of(20, 500);
+	unsigned rounds = 0, hits = 0;
 
 	seed = vm_seed();
 	set_up();
-	for (unsigned i = 0; i < rounds; i++)
+	for (; hits < wanted; rounds++) {
 		one_round();
+		hits = counts[WORKER] + counts[KEEPER] + counts[QEMU];
+	}
 	json_free(rest());
 	CHECK_INT(RUN("down", "--all"), 0);
-	wait_ours(0, "at the end");
-	check_home();
-	CHECK(rounds < 20 || (counts[WORKER] && counts[KEEPER] && counts[QEMU]));
+	CHECK(counts[WORKER] && counts[KEEPER] && counts[QEMU]);
 	printf("# %u rounds: killed were %u callers, %u keepers, %u QEMUs\n", rounds,
 		counts[WORKER], counts[KEEPER], counts[QEMU]);
-	CHECK(dir_remove(home, &err));
-	free(postern);
+	home_check_and_remove("copies images machines payload templates ");
 	free(payload);
 	free(copies);
 }

@@ -44,6 +44,13 @@ unsigned vm_rounds(unsigned few)
 	return few * (unsigned)(n ? n : 1);
 }
 
+unsigned vm_rounds_of(unsigned few, unsigned many)
+{
+	unsigned times = vm_rounds(1);
+
+	return times > 1 ? (unsigned)((uint64_t)many * times / 10) : few;
+}
+
 uint64_t vm_seed(void)
 {
 	const char *given = getenv("SEED");

@@ -50,6 +50,8 @@ void vm_stop(void);
 int64_t vm_in(int64_t ms);
 /* How often a test goes round: few, times $ROUNDS. */
 unsigned vm_rounds(unsigned few);
+/* The same for a test with a number of its own for $ROUNDS = 10. */
+unsigned vm_rounds_of(unsigned few, unsigned many);
 /* The seed of this test's random numbers: $SEED, or a new one; it is printed. */
 uint64_t vm_seed(void);
 /* The next one of a row that a seed begins. */

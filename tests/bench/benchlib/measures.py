@@ -10,8 +10,10 @@ import os
 import statistics
 import time
 
-from .machine import stripped_size
-from .util import BenchError
+from .bare import Bare, kill_all
+from .home import Home
+from .machine import Machine, accelerator, stripped_size
+from .util import BenchError, log
 
 MIB = 1 << 20
 BULK = 64 * MIB  # as in port.c
@@ -32,6 +34,7 @@ class Row:
     least: float = None
     exact: bool = False    # no slack in the quick form
     judge: str = "median"  # or "p90"
+    quick: bool = True     # in the quick form too
 
     def limit(self, quick):
         """The budget; the quick form has twice the slack."""
@@ -71,13 +74,41 @@ def summary(values):
 
 
 class Bench:
-    """What the groups use: the machine, and how often they measure."""
+    """What the groups use: machines, made when they are first wanted, and how often they measure."""
 
-    def __init__(self, machine, build, directory, quick):
-        self.machine = machine
+    def __init__(self, image, build, directory, quick):
+        self.image = image
         self.build = build
         self.directory = directory
         self.quick = quick
+        self.accelerator = accelerator(build / "postern")
+        self.client_program = build / "tests/bench/client"
+        self.home = Home(directory, build / "postern", image.parent)
+        self._machine = None
+        self._recipes = {}
+
+    @property
+    def machine(self):
+        """The one guest that is talked with, by postern and by the other ways in."""
+        if not self._machine:
+            self._machine = Machine(self.image, self.accelerator, self.build / "tests/bench/port",
+                                    self.build / "tests/bench/guest", self.directory)
+            log("the guest is warm")
+        return self._machine
+
+    def bare(self, image, cold=False, listen=None):
+        """QEMU by hand, as postern starts it from its template, or for a boot."""
+        if image not in self._recipes:
+            self._recipes[image] = self.home.recipe(image)
+        recipe = self._recipes[image]
+        backing = self.home.disk(image) if cold else recipe.disk
+        return Bare(recipe, self.directory, self.client_program, backing, cold, listen)
+
+    def close(self):
+        if self._machine:
+            self._machine.kill()
+        kill_all()
+        self.home.close()
 
     @staticmethod
     def in_turns(rounds, runs, **functions):

@@ -43,19 +43,19 @@ def wait_until(condition, timeout, what, pause=0.01):
         time.sleep(pause)
 
 
-def settle(pid, quiet=0.05, timeout=120):
-    """Wait until a process has used less than `quiet` of a CPU for a whole second."""
+def settle(*pids, quiet=0.05, timeout=120):
+    """Wait until each of some processes has used less than `quiet` of a CPU for a whole second."""
     tick = os.sysconf("SC_CLK_TCK")
 
-    def used():
+    def used(pid):
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             fields = f.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / tick
 
     def idle():
-        before = used()
+        before = [used(pid) for pid in pids]
         time.sleep(1)
-        return used() - before < quiet
+        return all(used(pid) - was < quiet for pid, was in zip(pids, before))
 
     wait_until(idle, timeout, lambda: "the guest to become idle", pause=0)
 
