@@ -90,7 +90,7 @@ static int make_file(int64_t size, struct err *err)
 
 static int64_t pass_ms(const struct taking *t)
 {
-	return PASS_MS * (1 + t->spec->memory_mib / 1024);
+	return (int64_t)PASS_MS * (1 + t->spec->memory_mib / 1024);
 }
 
 /* Nothing is on its way in the channel then. A guest that can't freeze its disk is saved all the
@@ -122,7 +122,7 @@ static bool pause_and_copy(const struct taking *t, struct err *err)
 	struct machine *m = t->spec->machine;
 	bool ok = prepare(t, err);
 	int64_t began = clock_ms();
-	struct err later;
+	struct err later = { 0 };
 
 	if (ok) {
 		ok = machine_stop(m, err) && copy_out(t, err);
@@ -152,7 +152,8 @@ static bool copy_in(struct taking *t, struct err *err)
 		return false;
 	t->copy = machine_start_on(t->loop, &copy, machine_accel(spec->machine), err);
 	ok = t->copy && machine_copy_in(t->copy, t->stream, limit(t, pass_ms(t)), err);
-	(void)unlink(scratch);
+	if (copy.overlay)
+		(void)unlink(copy.overlay);
 	return ok;
 }
 
