@@ -19,7 +19,7 @@
 
 #include "err.h"
 
-#define LOOP_SOURCES 64
+#define LOOP_SOURCES 80
 
 struct source {
 	int fd;					 /* -1: only a time */

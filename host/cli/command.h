@@ -18,7 +18,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cmd_exec, cmd_shell, cmd_run, cmd_doctor, cmd_template, cmd_up,
-	cmd_down, cmd_reset, cmd_ls, cmd_cp;
+	cmd_down, cmd_reset, cmd_snapshot, cmd_restore, cmd_fork, cmd_ls, cmd_cp;
 
 /* Prints how the command is used, returns 0. */
 int usage_help(const struct cli_command *command);

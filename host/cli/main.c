@@ -9,7 +9,8 @@
 #include "command.h"
 
 static const struct cli_command *const commands[] = { &cmd_run, &cmd_exec, &cmd_shell, &cmd_up,
-	&cmd_down, &cmd_reset, &cmd_ls, &cmd_cp, &cmd_doctor, &cmd_template, NULL };
+	&cmd_down, &cmd_reset, &cmd_snapshot, &cmd_restore, &cmd_fork, &cmd_ls, &cmd_cp,
+	&cmd_doctor, &cmd_template, NULL };
 
 static int print_help(void)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -16,17 +17,17 @@
 #include "door.h"
 #include "place.h"
 
-#define ASKERS_MAX 8	/* whose word has not come */
+#define ASKERS_MAX 8	/* whose line has not come */
 #define ROOM	   16	/* with those who wait for a reset, which are of one moment */
-#define WORD_MS	   2000 /* for it to come */
-#define WORD_ROOM  16
+#define LINE_MS	   2000 /* for it to come */
+#define LINE_ROOM  96	/* a word and a name */
 #define ANSWER_MAX 65536
 
-/* Who asks: a word up to a newline. */
+/* Who asks: a line up to its newline. */
 struct asker {
 	struct control *control;
 	struct source source;
-	char word[WORD_ROOM];
+	char line[LINE_ROOM];
 	size_t len;
 	int64_t due;
 	bool waits; /* for control_settle */
@@ -62,13 +63,13 @@ static void say(struct asker *a, const struct json *answer)
 	asker_free(a);
 }
 
-static void take_word(struct asker *a)
+static void take_line(struct asker *a)
 {
 	struct control *c = a->control;
 	CLEAN(json) struct json *answer = NULL;
 
 	a->waits = true;
-	answer = c->answer(c->self, a->word);
+	answer = c->answer(c->self, a->line);
 	if (answer)
 		say(a, answer);
 }
@@ -83,7 +84,7 @@ static void asker_ready(void *self, short events)
 		asker_free(a);
 		return;
 	}
-	n = recv(a->source.fd, a->word + a->len, sizeof(a->word) - a->len, MSG_DONTWAIT);
+	n = recv(a->source.fd, a->line + a->len, sizeof(a->line) - a->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0 || a->waits) {
@@ -91,11 +92,11 @@ static void asker_ready(void *self, short events)
 		return;
 	}
 	a->len += (size_t)n;
-	end = memchr(a->word, '\n', a->len);
+	end = memchr(a->line, '\n', a->len);
 	if (end) {
 		*end = 0;
-		take_word(a);
-	} else if (a->len == sizeof(a->word)) {
+		take_line(a);
+	} else if (a->len == sizeof(a->line)) {
 		asker_free(a);
 	}
 }
@@ -142,7 +143,7 @@ static void take(void *self, int fd)
 
 	assert(place); /* the door has asked */
 	a->control = c;
-	a->due = clock_in(WORD_MS);
+	a->due = clock_in(LINE_MS);
 	a->source = (struct source){
 		.fd = fd, .wants = asker_wants, .due = asker_due, .ready = asker_ready, .self = a
 	};
@@ -173,55 +174,92 @@ void control_free(struct control *c)
 	free(c);
 }
 
-void control_settle(struct control *c, const char *word, const struct json *answer)
+void control_settle(struct control *c, const char *line, const struct json *answer)
 {
 	for (int i = 0; i < ROOM; i++)
-		if (c->askers[i] && c->askers[i]->waits && !strcmp(c->askers[i]->word, word))
+		if (c->askers[i] && c->askers[i]->waits &&
+			(!line || !strcmp(c->askers[i]->line, line)))
 			say(c->askers[i], answer);
 }
 
-/* Reads up to the end. */
-static bool read_answer(int fd, int64_t deadline, struct buf *out, struct err *err)
+static short question_wants(const void *self)
 {
-	for (;;) {
-		struct pollfd pfd = { .fd = fd, .events = POLLIN };
-		int64_t left = deadline - clock_ms();
-		char chunk[4096];
-		ssize_t n;
-
-		if (left <= 0 || poll(&pfd, 1, (int)left) == 0)
-			return err_set(err, ERR_TIME, "its keeper does not answer");
-		n = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n < 0)
-			return err_errno(err, "its keeper can't be heard");
-		if (n == 0)
-			return out->len || err_set(err, ERR_PEER, "its keeper is gone");
-		buf_add(out, chunk, (size_t)n);
-		if (out->len > ANSWER_MAX)
-			return err_set(err, ERR_PEER, "its keeper says too much");
-	}
+	return ((const struct question *)self)->over ? 0 : POLLIN;
 }
 
-struct json *control_ask(const char *name, const char *word, int64_t milliseconds, struct err *err)
+/* Reads up to the end. */
+static void question_ready(void *self, short events)
 {
-	CLEAN(fd) int fd = place_connect(name, "control", err);
-	CLEAN(str) char *line = xasprintf("%s\n", word);
-	CLEAN(json) struct json *answer = NULL;
-	CLEAN(buf) struct buf text = { 0 };
+	struct question *q = self;
+	char chunk[4096];
+	ssize_t n = recv(q->source.fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && q->text.len <= ANSWER_MAX)
+		buf_add(&q->text, chunk, (size_t)n);
+	else
+		q->over = true;
+}
+
+bool question_put(
+	struct question *q, struct loop *loop, const char *name, const char *line, struct err *err)
+{
+	CLEAN(str) char *said = xasprintf("%s\n", line);
+	int fd = place_connect(name, "control", err);
 
 	if (fd < 0)
-		return NULL;
-	if (send(fd, line, strlen(line), MSG_NOSIGNAL) != (ssize_t)strlen(line))
-		err_errno(err, "its keeper can't be asked");
-	else if (read_answer(fd, clock_in(milliseconds), &text, err))
-		answer = json_parse(text.data, text.len, err);
-	if (!answer) {
-		err_in(err, "the machine %s", name);
-	} else if (json_get_str(answer, "error")) {
-		err_set(err, ERR_PEER, "%s", json_get_str(answer, "error"));
-		return NULL;
+		return false;
+	if (send(fd, said, strlen(said), MSG_NOSIGNAL) != (ssize_t)strlen(said)) {
+		err_errno(err, "the machine %s: its keeper can't be asked", name);
+		close(fd);
+		return false;
 	}
-	return json_take(&answer);
+	*q = (struct question){ .loop = loop, .name = name };
+	q->source = (struct source){
+		.fd = fd, .wants = question_wants, .ready = question_ready, .self = q
+	};
+	loop_add(loop, &q->source);
+	return true;
+}
+
+bool question_is_over(const void *q)
+{
+	return ((const struct question *)q)->over;
+}
+
+struct json *question_end(struct question *q, struct err *err)
+{
+	CLEAN(json) struct json *answer = NULL;
+
+	if (!q->over)
+		err_set(err, ERR_TIME, "the machine %s: its keeper does not answer", q->name);
+	else if (!q->text.len)
+		err_set(err, ERR_PEER, "the machine %s: its keeper is gone", q->name);
+	else if (!(answer = json_parse(q->text.data, q->text.len, err)))
+		err_in(err, "the machine %s", q->name);
+	loop_remove(q->loop, &q->source);
+	fd_close(&q->source.fd);
+	buf_release(&q->text);
+	if (!json_get_str(answer, "error"))
+		return json_take(&answer);
+	err_set(err, ERR_DENIED, "%s", json_get_str(answer, "error"));
+	return NULL;
+}
+
+struct json *control_ask(const char *name, const char *line, int64_t milliseconds, struct err *err)
+{
+	struct json *answer = NULL;
+	struct question q;
+	struct loop loop;
+
+	if (!loop_init(&loop, false, err))
+		return NULL;
+	if (question_put(&q, &loop, name, line, err)) {
+		(void)!loop_until(&loop, question_is_over, &q, clock_in(milliseconds), err);
+		answer = question_end(&q, err);
+	}
+	loop_release(&loop);
+	return answer;
 }

@@ -12,25 +12,27 @@
 #include "base/fd.h"
 #include "base/xalloc.h"
 #include "control.h"
-#include "machine/start.h"
-#include "switchboard.h"
-#include "watch.h"
+#include "kept.h"
+#include "snapshots.h"
+
+/* What can be asked for beside status and down. */
+struct task {
+	const char *word;
+	/* name: behind the word, or NULL. Adds to done what there is to tell. */
+	bool (*act)(struct kept *k, const char *name, struct json *done, struct err *err);
+	bool wants_name;
+};
 
 struct keeper {
 	const struct keeper_spec *spec;
 	struct place *place;
 	struct loop loop;
 	struct source told; /* `postern up`, while it waits */
-	struct image image;
-	char *overlay, *console; /* paths, owned */
-	struct machine *machine; /* NULL while it starts */
-	struct watch watch;
-	struct switchboard *board;
+	struct kept kept;
 	struct control *control;
-	int64_t since;	    /* when it was up */
-	bool away;	    /* the guest's end of the channel was closed: no caller reaches it */
-	unsigned greetings; /* of the guest that was there then */
-	bool down, reset;   /* asked for */
+	bool down;		 /* asked for */
+	const struct task *task; /* the same, NULL: none */
+	char *line;		 /* of whoever asks for it, owned */
 };
 
 /* To `postern up`; nobody listens any more when it is gone. */
@@ -80,39 +82,40 @@ static short told_wants(const void *self)
 static struct json *facts(const struct keeper *k)
 {
 	struct json *j = json_object();
-	int memory = k->spec->memory_mib ? k->spec->memory_mib : k->image.memory_mib;
 
 	json_set_str(j, "name", k->place->name);
 	json_set_str(j, "image", k->spec->image);
-	json_set_int(j, "memory_mib", memory);
+	json_set_int(j, "memory_mib", kept_memory(&k->kept));
 	json_set_int(j, "keeper", getpid());
 	return j;
 }
 
-static struct json *describe(struct keeper *k)
+static struct json *describe(const struct keeper *k)
 {
 	struct json *j = facts(k);
-	const char *fault = NULL;
 
 	json_set_str(j, "state", "starting");
-	if (!k->machine)
-		return j;
-	fault = machine_host_fault(k->machine);
-	if (session_is_open(machine_session(k->machine)) && !k->away) {
-		json_set_str(j, "state", "up");
-		json_set_str(j, "why", fault);
-	} else {
-		CLEAN(str) char *story = machine_story(k->machine);
-
-		json_set_str(j, "state", "restarting");
-		json_set_str(j, "why", story);
-	}
-	json_set_int(j, "uptime_s", (clock_ms() - k->since) / 1000);
-	json_set_int(j, "operations", switchboard_operations(k->board));
-	json_set_int(j, "callers", switchboard_callers(k->board));
-	json_set_int(j, "boot_ms", machine_boot_ms(k->machine));
-	json_set_int(j, "time_factor", accel_time_factor(machine_accel(k->machine)));
+	if (k->kept.machine)
+		kept_describe(&k->kept, j);
 	return j;
+}
+
+static const struct task tasks[] = {
+	{ "reset", kept_reset, false },
+	{ "snapshot", kept_snapshot, false },
+	{ "restore", kept_restore, false },
+	{ "forget", kept_forget, true },
+	{ "fork", kept_fork, true },
+};
+
+/* The rest of a line behind its word and a blank, which may be missing: "". NULL: another word. */
+static const char *rest_of(const char *line, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(line, word, len) != 0 || (line[len] && line[len] != ' '))
+		return NULL;
+	return line[len] ? line + len + 1 : "";
 }
 
 static struct json *refuse(const char *text)
@@ -123,22 +126,47 @@ static struct json *refuse(const char *text)
 	return j;
 }
 
-static struct json *answer(void *self, const char *word)
+/* Takes note of it; one thing at a time. */
+static struct json *take(
+	struct keeper *k, const struct task *task, const char *name, const char *line)
+{
+	struct err err;
+
+	if (!k->kept.machine)
+		return refuse("the machine is starting: wait until it is up");
+	if ((*name || task->wants_name) && !snapshots_check_name(name, &err))
+		return refuse(err.text);
+	if (k->task && strcmp(k->line, line) != 0) {
+		err_set(&err, ERR_DENIED,
+			"the machine %s is busy with another %s: try again when that is done",
+			k->place->name, k->task->word);
+		return refuse(err.text);
+	}
+	/* Who asks for what is under way is answered with it. */
+	if (!k->task)
+		k->line = xstrdup(line);
+	k->task = task;
+	return NULL;
+}
+
+static struct json *answer(void *self, const char *line)
 {
 	struct keeper *k = self;
 
-	if (!strcmp(word, "status"))
+	if (!strcmp(line, "status"))
 		return describe(k);
-	if (!strcmp(word, "down")) {
+	if (!strcmp(line, "down")) {
 		go_down(k);
 		return NULL;
 	}
-	if (strcmp(word, "reset") != 0)
-		return refuse("a keeper is asked for status, reset or down");
-	if (!k->machine)
-		return refuse("the machine is starting: wait until it is up");
-	k->reset = true;
-	return NULL;
+	for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
+		const char *name = rest_of(line, tasks[i].word);
+
+		if (name)
+			return take(k, &tasks[i], name, line);
+	}
+	return refuse(
+		"a keeper is asked for status, reset, snapshot, restore, forget, fork or down");
 }
 
 /* Makes its sockets, so that it can be asked while the machine starts. */
@@ -146,8 +174,6 @@ static bool open_doors(struct keeper *k, struct err *err)
 {
 	int listener;
 
-	k->overlay = xasprintf("%s/disk.qcow2", k->place->path);
-	k->console = xasprintf("%s/console.log", k->place->path);
 	loop_add(&k->loop, &k->told);
 	listener = place_listen(k->place, "control", err);
 	if (listener < 0)
@@ -156,47 +182,8 @@ static bool open_doors(struct keeper *k, struct err *err)
 	listener = place_listen(k->place, "socket", err);
 	if (listener < 0)
 		return false;
-	k->board = switchboard_new(&k->loop, listener);
+	k->kept.board = switchboard_new(&k->loop, listener);
 	return true;
-}
-
-/* A new machine of the image as it is now, and callers for it. */
-static bool begin(struct keeper *k, struct err *err)
-{
-	const struct start_spec spec = { .image = &k->image,
-		.overlay = k->overlay,
-		.console_log = k->console,
-		.memory_mib = k->spec->memory_mib,
-		.notice = on_notice,
-		.self = k };
-	CLEAN(str) char *cold = NULL;
-	CLEAN(str) char *text = NULL;
-
-	image_release(&k->image);
-	if (!image_open(k->spec->image, &k->image, err))
-		return false;
-	(void)unlink(k->overlay);
-	k->machine = machine_begin(&k->loop, &spec, &cold, err);
-	if (!k->machine)
-		return false;
-	if (cold) {
-		text = xasprintf("the machine was booted, not started from a template: %s", cold);
-		tell_up(k, "notice", text);
-	}
-	k->since = clock_ms();
-	k->away = false;
-	watch_begin(&k->watch, &k->loop, k->machine);
-	switchboard_serve(k->board, machine_session(k->machine));
-	return true;
-}
-
-static void end_machine(struct keeper *k)
-{
-	if (k->board)
-		switchboard_serve(k->board, NULL);
-	watch_end(&k->watch);
-	machine_free(k->machine);
-	k->machine = NULL;
 }
 
 static void set_now(struct json *j, const char *key)
@@ -227,42 +214,38 @@ static void write_ended(struct keeper *k, const char *why)
 		fprintf(stderr, "postern: %s\n", err.text);
 }
 
-/* What is said to a closed port is read by nobody, and lost when it opens again. Who is behind it
- * then has to greet first: until he does, the session stands as with the one before. */
-static void look_at_guest(struct keeper *k)
-{
-	struct session *s = machine_session(k->machine);
-
-	if (machine_port_closed(k->machine)) {
-		k->greetings = session_greetings(s);
-		if (!k->away)
-			switchboard_serve(k->board, NULL);
-		k->away = true;
-	} else if (k->away && session_is_open(s) && session_greetings(s) != k->greetings) {
-		k->away = false;
-		switchboard_serve(k->board, s);
-	}
-}
-
 static bool has_work(const void *arg)
 {
 	struct keeper *k = *(struct keeper *const *)arg;
 
-	look_at_guest(k);
-	return k->reset || watch_over(&k->watch);
+	kept_look(&k->kept);
+	return k->task || watch_over(&k->kept.watch);
 }
 
-static bool reset(struct keeper *k, struct err *err)
+/* Does what was asked for. Returns why there is no machine to keep any more, owned; NULL: there is
+ * one. */
+static char *work(struct keeper *k)
 {
 	CLEAN(json) struct json *done = json_object();
+	CLEAN(str) char *line = k->line;
+	const char *blank = strchr(line, ' ');
+	struct err err;
+	bool ok = k->task->act(&k->kept, blank ? blank + 1 : NULL, done, &err);
 
-	k->reset = false;
-	end_machine(k);
-	if (!begin(k, err))
-		return false;
-	json_set_bool(done, "done", true);
-	control_settle(k->control, "reset", done);
-	return true;
+	k->line = NULL;
+	k->task = NULL;
+	if (k->loop.interrupted)
+		return NULL;
+	if (!k->kept.machine)
+		return xasprintf("it could not be started anew: %s", err.text);
+	if (k->kept.stands_still)
+		return watch_over(&k->kept.watch) ? watch_story(&k->kept.watch) : xstrdup(err.text);
+	if (ok)
+		json_set_bool(done, "done", true);
+	else
+		json_set_str(done, "error", err.text);
+	control_settle(k->control, line, done);
+	return NULL;
 }
 
 /* Until it is told to go down, or there is no machine to keep. Returns how that ended, owned. */
@@ -271,12 +254,15 @@ static char *keep(struct keeper *k)
 	struct err err;
 
 	for (;;) {
+		char *why;
+
 		if (!loop_until(&k->loop, has_work, &k, CLOCK_NEVER, &err))
 			return xstrdup(err.text);
-		if (!k->reset)
-			return watch_story(&k->watch);
-		if (!reset(k, &err))
-			return xasprintf("it could not be started anew: %s", err.text);
+		if (!k->task)
+			return watch_story(&k->kept.watch);
+		why = work(k);
+		if (why)
+			return why;
 	}
 }
 
@@ -288,13 +274,13 @@ static void leave(struct keeper *k, const char *why)
 
 	if (!k->loop.interrupted) {
 		write_ended(k, why);
-		end_machine(k);
+		kept_end(&k->kept);
 		json_set_str(said, "error", why);
-		control_settle(k->control, "reset", said);
 		place_release(k->place);
+		control_settle(k->control, NULL, said);
 		return;
 	}
-	end_machine(k);
+	kept_end(&k->kept);
 	if (!place_remove(k->place, &err))
 		json_set_str(said, "error", err.text);
 	json_set_bool(said, "done", true);
@@ -307,9 +293,12 @@ _Noreturn void keeper_run(const struct keeper_spec *spec, struct place *place, i
 	struct err err;
 	bool ok;
 
+	k.kept = (struct kept){
+		.spec = spec, .place = place, .loop = &k.loop, .notice = on_notice, .self = &k
+	};
 	k.told =
 		(struct source){ .fd = told, .wants = told_wants, .ready = told_ready, .self = &k };
-	ok = loop_init(&k.loop, true, &err) && open_doors(&k, &err) && begin(&k, &err) &&
+	ok = loop_init(&k.loop, true, &err) && open_doors(&k, &err) && kept_begin(&k.kept, &err) &&
 	     write_machine(&k, &err);
 	if (ok) {
 		CLEAN(str) char *why = NULL;
@@ -323,12 +312,12 @@ _Noreturn void keeper_run(const struct keeper_spec *spec, struct place *place, i
 		CLEAN(str)
 		char *why = xstrdup(k.down ? "postern down ended it while it started" : err.text);
 
-		end_machine(&k);
+		kept_end(&k.kept);
 		if (!place_remove(place, &err))
 			fprintf(stderr, "postern: %s\n", err.text);
 		tell_up(&k, "error", why);
 	}
-	switchboard_free(k.board);
+	switchboard_free(k.kept.board);
 	control_free(k.control);
 	_exit(!ok);
 }

@@ -19,6 +19,9 @@
 struct keeper_spec {
 	const char *name, *image;
 	int memory_mib; /* 0: the image's */
+	/* A fork: begins as this machine is, or was at this snapshot of it; that has the same image
+	 * and memory. NULL: it is new, or as that machine is now. */
+	const char *from, *snapshot;
 };
 
 /* Starts a keeper and waits until its machine is up. Returns how long that took in ms, or -1: then

@@ -2,6 +2,7 @@
 /* A named machine, as those who use it see it. */
 #include "visit.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 
 #define STATUS_MS 10000 /* emulation or not: a keeper that lives answers at once */
 #define FULL_MS	  5000	/* for one of all callers to go */
+#define GONE_MS	  2000	/* for a keeper that is ended to be gone */
+#define LOOK_MS	  20
 
 /* Why a machine without a keeper can't be used. */
 static bool fail_without_keeper(const char *name, enum place_state state, struct err *err)
@@ -35,7 +38,17 @@ static bool fail_without_keeper(const char *name, enum place_state state, struct
 		json_get_str(ended, "why"), name);
 }
 
-struct json *visit_ask(const char *name, const char *word, int64_t milliseconds, struct err *err)
+/* One that is killed closes its connections a moment before it lets the lock go. */
+static enum place_state look_again(const char *name)
+{
+	const int64_t end = clock_in(GONE_MS);
+
+	while (place_look(name) == PLACE_KEPT && clock_ms() < end)
+		(void)poll(NULL, 0, LOOK_MS);
+	return place_look(name);
+}
+
+struct json *visit_ask(const char *name, const char *line, int64_t milliseconds, struct err *err)
 {
 	struct json *answer = NULL;
 	enum place_state state;
@@ -44,9 +57,12 @@ struct json *visit_ask(const char *name, const char *word, int64_t milliseconds,
 		return NULL;
 	state = place_look(name);
 	if (state == PLACE_KEPT)
-		answer = control_ask(name, word, milliseconds, err);
+		answer = control_ask(name, line, milliseconds, err);
 	/* It may have ended between the two. */
-	if (state != PLACE_KEPT || (!answer && (state = place_look(name)) != PLACE_KEPT))
+	if (!answer && state == PLACE_KEPT)
+		state = err->code == ERR_TIME || err->code == ERR_DENIED ? place_look(name)
+									 : look_again(name);
+	if (state != PLACE_KEPT)
 		fail_without_keeper(name, state, err);
 	return answer;
 }

@@ -21,9 +21,9 @@ void visit_close(struct visit *v);
 /* One sentence about what the machine does, or how it ended. Returns owned. */
 char *visit_story(const struct visit *v);
 
-/* Asks its keeper a word (control.h). Returns owned; NULL: there is no such machine, it has ended,
+/* Asks its keeper (control.h). Returns owned; NULL: there is no such machine, it has ended,
  * or it did not do that. */
-struct json *visit_ask(const char *name, const char *word, int64_t milliseconds, struct err *err);
+struct json *visit_ask(const char *name, const char *line, int64_t milliseconds, struct err *err);
 
 /* What there is to know about a machine, as a JSON object with name, state (up, starting,
  * restarting, ended, left behind, busy), why, image, memory_mib, uptime_s, operations, callers,

@@ -96,7 +96,7 @@ struct command *command_start(struct session *s, const struct command_spec *spec
 	opener = encode(spec, &len, err);
 	if (!opener)
 		return NULL;
-	c = operation_new(s, MSG_EXEC, opener, len, err);
+	c = operation_new(s, MSG_EXEC, opener, len, false, err);
 	if (!c)
 		return NULL;
 	if (spec->input)

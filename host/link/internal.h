@@ -154,9 +154,10 @@ void random_fill(void *out, size_t len);
 const char *judge_frame(struct session *s, const struct frame *untrusted);
 
 /* operation.c */
-/* A new one with an id of its own, in the table. Takes the opener. NULL when that can't be. */
-struct command *operation_new(
-	struct session *s, uint16_t type, uint8_t *opener, size_t opener_len, struct err *err);
+/* A new one with an id of its own, in the table. Takes the opener. waits: in a frozen guest it
+ * begins after the HEAL. NULL when that can't be. */
+struct command *operation_new(struct session *s, uint16_t type, uint8_t *opener, size_t opener_len,
+	bool waits, struct err *err);
 /* NULL when it is not there, or no more. */
 struct command *operation_find(const struct session *s, uint32_t id);
 /* Its end: out of the table. The guest keeps an EXIT or DONE until it is acknowledged. Frees the

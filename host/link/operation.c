@@ -9,13 +9,13 @@
 
 #include "base/xalloc.h"
 
-struct command *operation_new(
-	struct session *s, uint16_t type, uint8_t *opener, size_t opener_len, struct err *err)
+struct command *operation_new(struct session *s, uint16_t type, uint8_t *opener, size_t opener_len,
+	bool waits, struct err *err)
 {
 	struct command *c;
 	bool ok = session_usable(s, err);
 
-	if (ok && s->phase == FROZEN)
+	if (ok && s->phase == FROZEN && !waits)
 		ok = err_set(err, ERR_PEER, "the guest is frozen: heal it first");
 	if (ok && s->n_operations + s->n_acks == OPERATIONS_MAX)
 		ok = err_set(err, ERR_LIMIT, "%d commands run already: wait until one has ended",

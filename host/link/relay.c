@@ -79,7 +79,7 @@ struct command *relay_start(struct session *s, uint16_t type, struct bytes untru
 		err_set(err, ERR_INPUT, "a request that is not well-formed");
 		return NULL;
 	}
-	c = operation_new(s, type, opener, untrusted_body.len, err);
+	c = operation_new(s, type, opener, untrusted_body.len, true, err);
 	if (!c)
 		return NULL;
 	if (traits.input) {

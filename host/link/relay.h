@@ -5,10 +5,10 @@
  * A relayed operation is a command in all but its two ends. Its opener is a body that somebody else
  * wrote, and what the guest says about it is told frame by frame, judged by the same rules as for
  * our own, but not taken in: the teller's outputs stay unpaid until command_consumed, and the input
- * comes by command_input, which always has room for what the guest has given credit for. A grace
- * of more than 10 s is cut to that. Its end in
- * the guest is acknowledged by the session. Everything else of session.h works on it:
- * command_cancel, command_signal, command_resize, command_input_end, command_result, command_free.
+ * comes by command_input, which always has room for what the guest has given credit for. In a
+ * frozen guest it begins after the HEAL. A grace of more than 10 s is cut to that. Its end in the
+ * guest is acknowledged by the session. Everything else of session.h works on it: command_cancel,
+ * command_signal, command_resize, command_input_end, command_result, command_free.
  */
 #ifndef RELAY_H
 #define RELAY_H

@@ -42,7 +42,7 @@ struct command *transfer_start(struct session *s, const struct transfer_spec *sp
 {
 	size_t len = 0;
 	uint8_t *opener = encode(spec, &len, err);
-	struct command *c = opener ? operation_new(s, spec->type, opener, len, err) : NULL;
+	struct command *c = opener ? operation_new(s, spec->type, opener, len, false, err) : NULL;
 
 	if (!c)
 		return NULL;

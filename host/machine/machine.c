@@ -266,9 +266,24 @@ bool machine_save(struct machine *m, struct buf *ret_state, int64_t deadline, st
 	       machine_fail(m, "the state of the machine can't be saved", err);
 }
 
+bool machine_copy_out(struct machine *m, int file, int64_t max, int64_t deadline, struct err *err)
+{
+	return whole_save(m->loop, m->qmp, &m->migration, file, max, deadline, err) ||
+	       machine_fail(m, "the machine can't be copied", err);
+}
+
+bool machine_copy_in(struct machine *m, int file, int64_t deadline, struct err *err)
+{
+	if (whole_load(m->loop, m->qmp, &m->migration, file, deadline, err))
+		return true;
+	if (err->code == ERR_SYSTEM)
+		(void)process_wait(m->qemu, REFUSED_MS);
+	return machine_fail(m, "the copy of the machine can't be loaded", err);
+}
+
 /* The clock is late by the time that HEAL was on its way, which is long while a machine wakes up on
  * a busy host: then it is said again. */
-static bool heal(struct machine *m, int64_t deadline, struct err *err)
+bool machine_heal(struct machine *m, int64_t deadline, struct err *err)
 {
 	for (int i = 0; i < HEALS; i++) {
 		int64_t sent = clock_ms();
@@ -290,5 +305,5 @@ bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, 
 		return machine_fail(m, "the state of the template can't be loaded", err);
 	}
 	return machine_prove_sealed(m, err) && machine_cont(m, err) &&
-	       machine_wait_hello(m, deadline, err) && heal(m, deadline, err);
+	       machine_wait_hello(m, deadline, err) && machine_heal(m, deadline, err);
 }

@@ -29,6 +29,7 @@ enum memory {
 	MEMORY_SHARED,	/* in memory_fd, which the machine writes to: it will become a template */
 	MEMORY_PRIVATE, /* begins as memory_file says; what is written is gone with the machine */
 	MEMORY_COPY,	/* in memory_fd, a copy of a template's: it will become another template */
+	MEMORY_EMPTY, /* in memory_fd, to be filled by machine_copy_in: it will become a snapshot */
 };
 
 struct machine_spec {
@@ -40,19 +41,21 @@ struct machine_spec {
 	int memory_mib;		 /* 0: the image's */
 	enum memory memory;
 	const char *memory_file; /* of MEMORY_PRIVATE */
-	int memory_fd;		 /* of MEMORY_SHARED and MEMORY_COPY; borrowed during the start */
+	int memory_fd;		 /* of all but these; borrowed during the start */
 };
 
 /* Is its memory in memory_fd? */
 static inline bool memory_is_given(const struct machine_spec *spec)
 {
-	return spec->memory == MEMORY_SHARED || spec->memory == MEMORY_COPY;
+	return spec->memory == MEMORY_SHARED || spec->memory == MEMORY_COPY ||
+	       spec->memory == MEMORY_EMPTY;
 }
 
-/* Does it wait for the state of a template? */
+/* Does it wait for a state, of a template or of another machine? */
 static inline bool memory_goes_on(const struct machine_spec *spec)
 {
-	return spec->memory == MEMORY_PRIVATE || spec->memory == MEMORY_COPY;
+	return spec->memory == MEMORY_PRIVATE || spec->memory == MEMORY_COPY ||
+	       spec->memory == MEMORY_EMPTY;
 }
 
 struct machine;
@@ -126,9 +129,15 @@ bool machine_powerdown(struct machine *m, int64_t deadline, struct err *err);
 
 /* Saves the state of a stopped machine whose memory is given. It must not run again. */
 bool machine_save(struct machine *m, struct buf *ret_state, int64_t deadline, struct err *err);
+/* Copies all of a stopped machine to a file of at most so many bytes. It may go on afterwards, also
+ * when that failed. */
+bool machine_copy_out(struct machine *m, int file, int64_t max, int64_t deadline, struct err *err);
+/* From there into one whose memory is empty, and which waits. It is stopped, and can be saved. */
+bool machine_copy_in(struct machine *m, int file, int64_t deadline, struct err *err);
+/* New random numbers, the time of day, a disk that takes writes. */
+bool machine_heal(struct machine *m, int64_t deadline, struct err *err);
 /* Wakes a machine whose memory goes on, which waits until then: loads the state, proves that it is
- * sealed, lets it run, waits for the HELLO, and heals it: new random numbers, the time of day, a
- * disk that takes writes. */
+ * sealed, lets it run, waits for the HELLO, and heals it. */
 bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, struct err *err);
 
 /* Makes an empty qcow2 on top of a qcow2. */

@@ -103,16 +103,19 @@ static void add_memory(struct args *a, const struct machine_spec *spec, int mib)
 	CLEAN(str) char *line = NULL;
 
 	add_value(a, "-m", "%d", mib);
-	if (spec->memory == MEMORY_OWN) {
-		add_value(a, "-machine", "%s", MACHINE);
-		return;
-	}
+	/* It has the same name in all machines: a state is loaded into another kind of memory. */
 	add_value(a, "-machine", "%s,memory-backend=ram", MACHINE);
-	json_set_str(object, "qom-type", "memory-backend-file");
+	json_set_str(object, "qom-type",
+		spec->memory == MEMORY_OWN ? "memory-backend-ram" : "memory-backend-file");
 	json_set_str(object, "id", "ram");
 	json_set_int(object, "size", (int64_t)mib << 20);
-	json_set_str(object, "mem-path", memory_is_given(spec) ? inherited : spec->memory_file);
+	if (spec->memory != MEMORY_OWN)
+		json_set_str(
+			object, "mem-path", memory_is_given(spec) ? inherited : spec->memory_file);
 	json_set_bool(object, "share", memory_is_given(spec));
+	/* All pages at once take less time than one by one. */
+	if (spec->memory == MEMORY_EMPTY)
+		json_set_bool(object, "prealloc", true);
 	line = json_line(object);
 	add_value(a, "-object", "%s", line);
 	if (memory_goes_on(spec))

@@ -10,6 +10,15 @@
 
 #define CLONE_MS 10000 /* times the factor; it takes some tens of milliseconds */
 
+static bool make_overlay(const struct start_spec *spec, const char *below, struct err *err)
+{
+	if (spec->ret_below) {
+		free(*spec->ret_below);
+		*spec->ret_below = xstrdup(below);
+	}
+	return overlay_create(spec->overlay, below, err);
+}
+
 static struct machine *clone(
 	struct loop *loop, const struct start_spec *spec, bool *ret_boots, struct err *err)
 {
@@ -20,7 +29,7 @@ static struct machine *clone(
 
 	if (spec->ret_template_ms)
 		*spec->ret_template_ms = clock_ms() - begin;
-	if (!open || (overlay && !overlay_create(overlay, t.disk, err)))
+	if (!open || (overlay && !make_overlay(spec, t.disk, err)))
 		return NULL;
 	return template_clone(loop, &t, overlay, spec->console_log, CLONE_MS, err);
 }
@@ -34,7 +43,7 @@ static struct machine *boot(struct loop *loop, const struct start_spec *spec, st
 	struct machine *m = NULL;
 	int64_t deadline;
 
-	if (cold.overlay && !overlay_create(spec->overlay, spec->image->disk, err))
+	if (cold.overlay && !make_overlay(spec, spec->image->disk, err))
 		return NULL;
 	m = machine_start(loop, &cold, err);
 	deadline = m ? clock_in(machine_boot_ms(m)) : 0;

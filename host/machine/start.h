@@ -12,6 +12,7 @@ struct start_spec {
 	int memory_mib;		   /* 0: the image's. Another has no template */
 	template_notice *notice;   /* NULL: silence */
 	void *self;
+	char **ret_below;	  /* the disk that the overlay stands on, owned; or NULL */
 	int64_t *ret_template_ms; /* until the template was at hand, made or waited for; or NULL */
 };
 

@@ -27,7 +27,7 @@ struct json;
 struct template
 {
 	const struct image *image; /* borrowed */
-	struct folder *folder;	   /* owned, with its lock */
+	struct folder *folder;	   /* owned, with its lock. NULL: of a snapshot */
 	struct folder *base;	   /* the same of the one that it was made from. NULL: a boot */
 	char *id;		   /* owned */
 	int memory_mib;

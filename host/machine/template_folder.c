@@ -56,6 +56,14 @@ struct folder *folder_open(const char *name, struct err *err)
 	return out;
 }
 
+struct folder *folder_at(const char *path)
+{
+	struct folder *f = xcalloc(1, sizeof(*f));
+
+	*f = (struct folder){ .title = xstrdup(path), .path = xstrdup(path), .lock = -1 };
+	return f;
+}
+
 void folder_free(struct folder *f)
 {
 	if (!f)

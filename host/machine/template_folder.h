@@ -35,6 +35,8 @@ struct folder {
 
 /* Makes the folder when it is not there. NULL on failure. */
 struct folder *folder_open(const char *name, struct err *err);
+/* Files of the same kinds in another folder, which has no lock. Returns owned. */
+struct folder *folder_at(const char *path);
 /* "image server", "scenario port-squatter": what the template of this name is of. Returns owned. */
 char *folder_title(const char *name);
 /* NULL is fine. */

@@ -90,7 +90,7 @@ bool template_wake(struct machine *m, const struct template *t, int64_t limit_ms
 
 	if (machine_wake(m, &t->state, end, err))
 		return true;
-	if (err->code != ERR_INTERRUPTED && err->code != ERR_DENIED)
+	if (t->folder && err->code != ERR_INTERRUPTED && err->code != ERR_DENIED)
 		folder_drop_manifest(t->folder);
 	return false;
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "frame.h"
+#include "link/relay.h"
 
 static struct peer p;
 static struct err err;
@@ -255,6 +256,51 @@ TEST(a_clone_opens_frozen_and_heals)
 	CHECK(session_is_frozen(p.session));
 	CHECK(!command_start(p.session, &(struct command_spec){ .argv = argv_cat }, &err));
 	CHECK_STR(err.text, "the guest is frozen: heal it first");
+	peer_release(&p);
+}
+
+static bool healed, asked;
+
+/* It must be healed before it is asked for a tree. */
+static void answer_frozen(struct peer *peer, const struct frame *f)
+{
+	if (f->type == MSG_HEAL) {
+		healed = true;
+		SAY(peer, HEALED, healed, 0, .error = 0);
+	} else if (f->type == MSG_GET) {
+		CHECK(healed);
+		asked = true;
+	}
+	answer_ping(peer, f);
+}
+
+static void nobody(void *self, const struct frame *f)
+{
+	(void)self;
+	(void)f;
+}
+
+TEST(what_is_relayed_to_a_frozen_guest_begins_after_the_heal)
+{
+	const struct msg_get get = { .path = bytes_str("/a") };
+	uint8_t body[16];
+	struct writer w = writer_of(body, sizeof(body));
+	struct command *c;
+
+	bring_to(FROZEN_UP);
+	put_get(&w, &get);
+	c = relay_start(
+		p.session, MSG_GET, bytes_of(body, (size_t)(w.at - body)), nobody, NULL, &err);
+	CHECK(c);
+	p.answer = answer_frozen;
+	CHECK(session_ping(p.session, clock_in(SOON), NULL, &err));
+	CHECK(!asked);
+	CHECK(session_heal(p.session, clock_in(SOON), &err));
+	CHECK(session_ping(p.session, clock_in(SOON), NULL, &err));
+	CHECK(asked);
+	p.answer = NULL;
+	command_free(c);
+	command_free(command);
 	peer_release(&p);
 }
 

@@ -11,52 +11,7 @@ requires_program jq
 requires_program perl
 requires_program prlimit
 
-# A home of its own with the templates that are there.
-own_home
-templates=$(readlink -f "$(dirname "$(readlink -f "$POSTERN_HOME/images")")/templates")
-cp -a --sparse=always "$templates" "$POSTERN_HOME/templates"
-machines=$POSTERN_HOME/machines
-trap '"$POSTERN" down --all >/dev/null 2>&1; rm -rf "$work"' EXIT
-
-p() {
-	timeout --kill-after=10 400 "$POSTERN" "$@"
-}
-
-# Runs a command of postern that must fail: fails STATUS SENTENCE ARGUMENT...
-fails() {
-	local wanted=$1 sentence=$2 status=0
-	shift 2
-	p "$@" >"$work/out" 2>"$work/err" || status=$?
-	same "$status" "$wanted" && contains "$(cat "$work/err")" "$sentence"
-}
-
-# state NAME: as postern ls has it, and why
-state() {
-	p ls --json | jq -r --arg name "$1" '.machines[] | select(.name == $name) | "\(.state): \(.why)"'
-}
-
-# Also of one that starts.
-keeper_of() {
-	p ls --json | jq -e ".machines[] | select(.name == \"$1\").keeper"
-}
-qemu_of() {
-	pgrep -P "$(keeper_of "$1")" qemu-system
-}
-
-# until_so SECONDS COMMAND...: it holds within that time
-until_so() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ "$SECONDS" -lt "$end" ] || return
-		read -r -t 0.2 <> <(:) || true
-	done
-}
-
-is_state() { [[ $(state "$1") == "$2"* ]]; }
-# runs_operations NAME COUNT
-runs_operations() { [ "$(p ls --json | jq ".machines[] | select(.name == \"$1\").operations")" = "$2" ]; }
-nothing_runs() { runs_operations "$1" 0; }
+named_machines
 
 none_there() {
 	same "$(p ls)" 'there are no machines: postern up NAME starts one' &&

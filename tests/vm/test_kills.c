@@ -3,9 +3,10 @@
  * Everything that a named machine consists of is killed at random moments, and nothing stays.
  *
  * How it works. Each round brings the machine up, whatever the round before has left, and starts
- * something with it: a command, a copy, a reset, a down, another up. After a random time one of the
- * processes gets SIGKILL: the one that was started, the keeper, or QEMU. All that ran must then
- * come to an end or work on; whose environment has our home tells which processes are ours.
+ * something with it: a command, a copy, a snapshot, a restore, a reset, a down, another up. After a
+ * random time one of the processes gets SIGKILL: the one that was started, the keeper, or QEMU. All
+ * that ran must then come to an end or work on; whose environment has our home tells which
+ * processes are ours.
  */
 #include "test.h"
 
@@ -103,7 +104,7 @@ static void bring_up(void)
 	CHECK_INT(RUN("exec", "-n", "box", "--", "true"), 0);
 }
 
-enum work { FLOOD, FEED, SLEEP, PUT, GET, RESET, DOWN, UP, WORKS };
+enum work { FLOOD, FEED, SLEEP, PUT, GET, SNAPSHOT, RESTORE, RESET, DOWN, UP, WORKS };
 
 static struct process *begin(enum work work)
 {
@@ -111,6 +112,8 @@ static struct process *begin(enum work work)
 		[FLOOD] = { "exec", "-n", "box", "--", "cat", "/dev/zero", NULL },
 		[FEED] = { "exec", "-n", "box", "--stdin", "--", "wc", "-c", NULL },
 		[SLEEP] = { "exec", "-n", "box", "--", "sleep", "1000000", NULL },
+		[SNAPSHOT] = { "snapshot", "box", NULL },
+		[RESTORE] = { "restore", "box", NULL },
 		[RESET] = { "reset", "box", NULL },
 		[DOWN] = { "down", "box", NULL },
 		[UP] = { "up", "box", NULL },
@@ -120,6 +123,8 @@ static struct process *begin(enum work work)
 
 	if (work == UP)
 		CHECK_INT(RUN("down", "box"), 0);
+	if (work == RESTORE)
+		CHECK_INT(RUN("snapshot", "box"), 0);
 	if (work == PUT)
 		return home_start(
 			-1, (const char *const[]){ "cp", payload, "box:/root/payload", NULL });
@@ -162,7 +167,7 @@ static void judge(enum work work, enum victim victim, bool hit, int status)
 {
 	CLEAN(json) struct json *m = rest();
 	const char *state = state_of(m);
-	bool uses = work <= GET; /* the machine, and neither makes nor ends it */
+	bool uses = work <= SNAPSHOT; /* the machine, and neither makes nor ends it */
 
 	printf("# %d: %d was %s, then %d: %s\n", (int)work, (int)victim, hit ? "hit" : "missed",
 		status, state);

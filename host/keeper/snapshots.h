@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The snapshots of named machines: $POSTERN_HOME/machines/NAME/snapshots/SNAPSHOT.
+ *
+ * One is made as `.new` and renamed when it is whole. What else is not whole was left by a keeper
+ * that was killed: it is not listed, and the next one that is taken sweeps it away.
+ */
+#ifndef SNAPSHOTS_H
+#define SNAPSHOTS_H
+
+#include "machine/snapshot.h"
+
+/* What that of a fork is called, when it was taken for it. */
+#define SNAPSHOT_OF_FORK "fork"
+
+/* As names of machines are. */
+bool snapshots_check_name(const char *snapshot, struct err *err);
+/* An array of what snapshot_describe tells, and name; the oldest first. Returns owned. */
+struct json *snapshots_list(const char *machine);
+/* The folder of this one (NULL: of the newest), its name to *ret_name; both owned. NULL when it is
+ * not there. */
+char *snapshots_find(const char *machine, const char *snapshot, char **ret_name, struct err *err);
+
+/* Saves it as a snapshot of that machine's, whose folder must be there. snapshot NULL: the number
+ * after the highest. *ret_name: what it is called, owned. */
+bool snapshots_take(struct loop *loop, const struct snapshot_spec *spec, const char *machine,
+	const char *snapshot, char **ret_name, struct snapshot_taken *ret_taken, struct err *err);
+/* Another machine has it too, under the same name. */
+bool snapshots_share(const char *machine, const char *snapshot, const char *with, struct err *err);
+
+#endif
