@@ -70,6 +70,13 @@ static void watch_for_panic(struct console *c, const char *untrusted_text, size_
 	}
 }
 
+/* The other end is closed. */
+static void close_it(struct console *c)
+{
+	fd_close(&c->fd);
+	c->source.fd = -1;
+}
+
 void console_drain(struct console *c)
 {
 	char chunk[CONSOLE_KEPT];
@@ -78,6 +85,8 @@ void console_drain(struct console *c)
 	/* Bounded, so that a chatterbox can't hold the loop. */
 	for (int turns = 0; turns < 16 && c->fd >= 0; turns++) {
 		n = read(c->fd, chunk, sizeof(chunk));
+		if (n == 0)
+			close_it(c);
 		if (n <= 0)
 			break;
 		keep(c, chunk, (size_t)n);
@@ -98,10 +107,8 @@ static void ready(void *self, short events)
 	struct console *c = self;
 
 	console_drain(c);
-	if (!(events & POLLIN)) {
-		fd_close(&c->fd);
-		c->source.fd = -1;
-	}
+	if (!(events & POLLIN))
+		close_it(c);
 }
 
 struct console *console_new(struct loop *loop, int fd, const char *log, struct err *err)
