@@ -156,9 +156,11 @@ void kept_look(struct kept *k)
 	struct session *s = machine_session(k->machine);
 
 	if (machine_port_closed(k->machine)) {
-		k->greetings = session_greetings(s);
-		if (!k->away)
+		/* Counted once: that it is open again may be told after its first greeting. */
+		if (!k->away) {
+			k->greetings = session_greetings(s);
 			switchboard_serve(k->board, NULL);
+		}
 		k->away = true;
 	} else if (k->away && session_is_open(s) && session_greetings(s) != k->greetings) {
 		k->away = false;
