@@ -128,7 +128,7 @@ static void look_and_leave(const char *token)
 		"cat /proc/sys/kernel/random/boot_id; "
 		"head -c 16 /dev/urandom | od -An -v -tx1 | tr -d ' \\n'; echo; "
 		"ls -a /root /tmp /dev/shm 2>/dev/null | grep ^token-; "
-		"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep ^token-; "
+		"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep ^token-; "
 		"touch /root/$1 /tmp/$1; sync; "
 		"sh -c 'sleep 1000000; :' $1 & :";
 
