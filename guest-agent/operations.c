@@ -26,10 +26,8 @@ static struct operation *named(struct operations *ops, const struct frame *f)
 static struct operation *free_place(struct operations *ops)
 {
 	for (size_t i = 0; i < OPERATIONS_MAX; i++)
-		if (!ops->all[i].kind) {
-			ops->used = i < ops->used ? ops->used : i + 1;
+		if (!ops->all[i].kind)
 			return &ops->all[i];
-		}
 	return NULL;
 }
 
@@ -67,6 +65,14 @@ static bool read_request(const struct frame *f, struct request *r, uint16_t *ret
 	}
 }
 
+static bool start(struct operations *ops, size_t place, uint32_t id, const struct request *r)
+{
+	if (!operation_start(&ops->all[place], id, r, rings[place]))
+		return false;
+	ops->used = place < ops->used ? ops->used : place + 1;
+	return true;
+}
+
 bool operations_begin(struct operations *ops, struct session *s, const struct frame *f)
 {
 	const uint32_t id = stream_id(f->stream);
@@ -87,7 +93,7 @@ bool operations_begin(struct operations *ops, struct session *s, const struct fr
 		session_fail(s, id, FAIL_NOT_READY, 0, "the system is not up yet");
 	else if (!place)
 		session_fail(s, id, FAIL_BUSY, 0, "too many operations at a time");
-	else if (!operation_start(place, id, &r, rings[place - ops->all]))
+	else if (!start(ops, (size_t)(place - ops->all), id, &r))
 		session_fail(s, id, FAIL_RESOURCES, errno, strerror(errno));
 	return true;
 }

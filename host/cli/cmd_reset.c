@@ -5,9 +5,8 @@
 #include "base/json.h"
 #include "command.h"
 #include "ending.h"
+#include "keeper/control.h"
 #include "keeper/visit.h"
-
-#define RESET_MS 900000 /* a boot, emulated, on a busy host */
 
 static int run(int argc, char **argv)
 {
@@ -18,7 +17,7 @@ static int run(int argc, char **argv)
 		return usage_help(&cmd_reset);
 	if (argc != 2 || argv[1][0] == '-')
 		return usage_error(&cmd_reset, "want the name of one machine");
-	done = visit_ask(argv[1], "reset", RESET_MS, &err);
+	done = visit_ask(argv[1], "reset", CONTROL_LONG_MS, &err);
 	if (done)
 		return 0;
 	ending_say("reset", "%s", err.text);

@@ -5,11 +5,10 @@
 #include "base/xalloc.h"
 #include "command.h"
 #include "ending.h"
+#include "keeper/control.h"
 #include "keeper/place.h"
 #include "keeper/snapshots.h"
 #include "keeper/visit.h"
-
-#define RESTORE_MS 900000 /* on a busy host */
 
 static int run(int argc, char **argv)
 {
@@ -25,7 +24,7 @@ static int run(int argc, char **argv)
 	if (!place_check_name(argv[1], &err) || (argc > 2 && !snapshots_check_name(argv[2], &err)))
 		return usage_error(&cmd_restore, "%s", err.text);
 	line = xasprintf("restore%s%s", argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
-	done = visit_ask(argv[1], line, RESTORE_MS, &err);
+	done = visit_ask(argv[1], line, CONTROL_LONG_MS, &err);
 	if (done) {
 		printf("%s is as it was at the snapshot %s\n", argv[1], json_get_str(done, "name"));
 		return 0;

@@ -6,11 +6,11 @@
 #include "base/xalloc.h"
 #include "command.h"
 #include "ending.h"
+#include "keeper/control.h"
 #include "keeper/place.h"
 #include "keeper/snapshots.h"
 #include "keeper/visit.h"
 
-#define SAVE_MS	  900000 /* on a busy host */
 #define FORGET_MS 60000
 #define MIB	  1048576
 
@@ -51,7 +51,7 @@ static int take(const struct request *r)
 	struct err err;
 
 	fprintf(stderr, "postern snapshot: saving %s with its memory\n", r->machine);
-	done = visit_ask(r->machine, line, SAVE_MS, &err);
+	done = visit_ask(r->machine, line, CONTROL_LONG_MS, &err);
 	if (!done)
 		return complain(&err);
 	if (r->json)

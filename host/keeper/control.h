@@ -8,6 +8,9 @@
 #include "base/json.h"
 #include "base/loop.h"
 
+/* A reset, a snapshot, a restore: with a boot, emulated, on a busy host. */
+#define CONTROL_LONG_MS 900000
+
 struct control;
 
 /* Answers a line, owned; NULL: later, by control_settle. */

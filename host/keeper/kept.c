@@ -14,8 +14,6 @@
 #include "machine/template_key.h"
 #include "snapshots.h"
 
-#define SAVE_MS 900000 /* of another machine, on a busy host */
-
 int kept_memory(const struct kept *k)
 {
 	return k->spec->memory_mib ? k->spec->memory_mib : k->image.memory_mib;
@@ -113,7 +111,7 @@ static bool fetch(struct kept *k, struct err *err)
 {
 	CLEAN(str) char *line = xasprintf("fork %s", k->spec->name);
 	CLEAN(json) struct json *done = NULL;
-	const int64_t end = clock_in(SAVE_MS);
+	const int64_t end = clock_in(CONTROL_LONG_MS);
 	bool interrupted = false;
 	struct question q;
 
