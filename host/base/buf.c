@@ -67,13 +67,3 @@ void buf_release(struct buf *b)
 	free(b->data);
 	*b = (struct buf){ 0 };
 }
-
-char *list_next(char **rest)
-{
-	char *name;
-
-	do
-		name = strsep(rest, ", ");
-	while (name && !*name);
-	return name;
-}

@@ -31,8 +31,4 @@ static inline void buf_clean(struct buf *b)
 	buf_release(b);
 }
 
-/* Takes the next name out of a list that is joined by ", " or by blanks, which is cut up by that.
- * NULL: there is no more, or no list. */
-char *list_next(char **rest);
-
 #endif

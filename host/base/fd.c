@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,4 +50,15 @@ bool fd_write(int fd, const void *data, size_t len, struct err *err)
 		len -= (size_t)n;
 	}
 	return true;
+}
+
+int fd_in_memory(long long size, struct err *err)
+{
+	int fd = memfd_create("postern", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, size) < 0) {
+		err_errno(err, "a file in memory");
+		fd_close(&fd);
+	}
+	return fd;
 }

@@ -28,6 +28,9 @@ static inline int fd_take(int *fd)
 /* A connected pair of stream sockets; ours does not block. */
 bool fd_pair(int *ret_ours, int *ret_theirs, struct err *err);
 
+/* A file of that size that lies in memory and has no name. -1 on failure. */
+int fd_in_memory(long long size, struct err *err);
+
 /* Writes all of it to a blocking descriptor, through signals and short writes. */
 bool fd_write(int fd, const void *data, size_t len, struct err *err);
 

@@ -177,3 +177,13 @@ char *home_path(const char *below)
 		return xasprintf("%s/postern/%s", data, below);
 	return xasprintf("%s/.local/share/postern/%s", user ? user : "", below);
 }
+
+char *list_next(char **rest)
+{
+	char *name;
+
+	do
+		name = strsep(rest, ", ");
+	while (name && !*name);
+	return name;
+}

@@ -38,6 +38,10 @@ bool dir_remove(const char *path, struct err *err);
  * NULL: none, as when there is no dir. */
 bool dir_list(const char *dir, const char *file, char **ret_names, struct err *err);
 
+/* Takes the next name out of a list that is joined by ", " or by blanks, which is cut up by that.
+ * NULL: there is no more, or no list. */
+char *list_next(char **rest);
+
 /* $POSTERN_HOME, or the default below the user's data folder. Returns owned. */
 char *home_path(const char *below);
 

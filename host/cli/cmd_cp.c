@@ -179,14 +179,16 @@ static int run_copy(const struct end *from, const struct end *to)
 static int run(int argc, char **argv)
 {
 	struct end from, to;
+	char **words;
 	int code;
 
 	if (usage_wants_help(argc, argv))
 		return usage_help(&cmd_cp);
-	if (argc != 3)
-		return usage_error(&cmd_cp, "want what to copy, and where to");
-	from = read_end(argv[1]);
-	to = read_end(argv[2]);
+	words = usage_words(&cmd_cp, argc, argv, 2, 2, "want what to copy, and where to");
+	if (!words)
+		return 2;
+	from = read_end(words[0]);
+	to = read_end(words[1]);
 	code = run_copy(&from, &to);
 	free(from.machine);
 	free(to.machine);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "command.h"
 #include "ending.h"
@@ -27,7 +27,7 @@ static bool down(const char *name, struct err *err)
 		return err_set(err, ERR_INPUT,
 			"there is no machine %s: postern ls lists those that are there", name);
 	case PLACE_KEPT:
-		done = control_ask(name, "down", DOWN_MS, err);
+		done = control_ask(name, "down", DOWN_MS, NULL, NULL, err);
 		json_free(done);
 		/* It may have ended by itself meanwhile. */
 		if (!done && place_look(name) == PLACE_KEPT)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "command.h"
 #include "keeper/place.h"

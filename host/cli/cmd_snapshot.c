@@ -6,13 +6,11 @@
 #include "base/xalloc.h"
 #include "command.h"
 #include "ending.h"
-#include "keeper/control.h"
 #include "keeper/place.h"
 #include "keeper/snapshots.h"
-#include "keeper/visit.h"
+#include "named.h"
 
-#define FORGET_MS 60000
-#define MIB	  1048576
+#define MIB 1048576
 
 enum { OPTION_LS = LONG_OPTION, OPTION_RM, OPTION_JSON };
 
@@ -44,16 +42,11 @@ static double seconds(const struct json *j, const char *key)
 
 static int take(const struct request *r)
 {
-	CLEAN(str)
-	char *line =
-		xasprintf("snapshot%s%s", r->snapshot ? " " : "", r->snapshot ? r->snapshot : "");
-	CLEAN(json) struct json *done = NULL;
-	struct err err;
+	CLEAN(str) char *line = snapshots_line("snapshot", r->snapshot);
+	CLEAN(json) struct json *done = have_done("snapshot", r->machine, line);
 
-	fprintf(stderr, "postern snapshot: saving %s with its memory\n", r->machine);
-	done = visit_ask(r->machine, line, CONTROL_LONG_MS, &err);
 	if (!done)
-		return complain(&err);
+		return 1;
 	if (r->json)
 		print_json(done);
 	else
@@ -67,18 +60,26 @@ static int take(const struct request *r)
 
 static int forget(const struct request *r)
 {
-	CLEAN(str) char *line = xasprintf("forget %s", r->forget);
-	CLEAN(json) struct json *done = NULL;
-	struct err err;
+	CLEAN(str) char *line = snapshots_line("forget", r->forget);
+	CLEAN(json) struct json *done = have_done("snapshot", r->machine, line);
 
-	done = visit_ask(r->machine, line, FORGET_MS, &err);
-	return done ? 0 : complain(&err);
+	return !done;
+}
+
+static void print_one(const struct json *one)
+{
+	const char *reason = json_get_str(one, "reason");
+
+	printf("%-24s %-20s  %6lld MiB  %-4s%s%s\n", json_get_str(one, "name"),
+		json_get_str(one, "made"), (long long)(json_get_int(one, "bytes", 0) / MIB),
+		reason ? "no" : "yes", reason ? "  " : "", reason ? reason : "");
 }
 
 static int list(const struct request *r)
 {
 	CLEAN(json) struct json *all = json_object();
 	struct json *list = json_set(all, "snapshots", snapshots_list(r->machine));
+	struct loop loop;
 	struct err err;
 
 	if (place_look(r->machine) == PLACE_NONE) {
@@ -87,6 +88,10 @@ static int list(const struct request *r)
 			r->machine);
 		return complain(&err);
 	}
+	if (!loop_init(&loop, false, &err))
+		return complain(&err);
+	snapshots_judge(&loop, r->machine, list);
+	loop_release(&loop);
 	if (r->json) {
 		print_json(all);
 		return 0;
@@ -95,14 +100,9 @@ static int list(const struct request *r)
 		printf("%s has no snapshots: postern snapshot %s takes one\n", r->machine,
 			r->machine);
 	else
-		printf("%-24s %-20s  %10s\n", "NAME", "MADE", "ON DISK");
-	for (size_t i = 0; i < json_len(list); i++) {
-		const struct json *one = json_at(list, i);
-
-		printf("%-24s %-20s  %6lld MiB\n", json_get_str(one, "name"),
-			json_get_str(one, "made"),
-			(long long)(json_get_int(one, "bytes", 0) / MIB));
-	}
+		printf("%-24s %-20s  %10s  %s\n", "NAME", "MADE", "ON DISK", "FITS");
+	for (size_t i = 0; i < json_len(list); i++)
+		print_one(json_at(list, i));
 	return 0;
 }
 
@@ -175,22 +175,24 @@ const struct cli_command cmd_snapshot = {
 	.does = "Save a named machine with its memory, while it goes on",
 	.details = "  SNAPSHOT       its name, as one of a machine; a number if there is none\n"
 		   "  --ls           list the snapshots of the machine: when each was made (UTC), "
-		   "room "
-		   "on disk\n"
+		   "room on\n"
+		   "                 disk, whether it fits or why a machine can't be started from "
+		   "it\n"
 		   "  --rm SNAPSHOT  remove this one\n"
 		   "  --json         tell the same for programs\n\n"
 		   "Memory, running programs and disk are saved as they are at one moment. The "
 		   "machine\n"
-		   "stands still meanwhile, for about a second with the images of postern; "
+		   "stands still meanwhile, for a second or two with the images of postern; "
 		   "commands in "
 		   "it\n"
-		   "wait, and go on. Snapshots take room on disk, up to the size of memory and "
+		   "wait, and go on. Ctrl-C does not stop it. Snapshots take room on disk, up to "
+		   "the size of memory and "
 		   "what was\n"
 		   "written to the disk, and are gone with postern down. One can't be used any "
 		   "more when "
 		   "the\n"
 		   "image, QEMU or postern changed, or the image's template was removed.\n\n"
-		   "Exit code: 0 done, 1 not so, and the machine goes on, 2 wrong use.\n\n"
+		   "Exit code: 0 done, 1 not so, 2 wrong use.\n\n"
 		   "Example: postern snapshot box before-upgrade\n"
 		   "         postern snapshot box --ls\n"
 		   "         postern restore box before-upgrade\n",

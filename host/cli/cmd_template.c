@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "command.h"
+#include "keeper/place.h"
+#include "keeper/snapshots.h"
 #include "machine/template_list.h"
 
 #define MIB 1048576
@@ -103,9 +105,29 @@ static bool verify(struct request *r, const char *name, struct err *err)
 	return true;
 }
 
+/* Snapshots of named machines that stand on a disk that is not there. */
+static size_t count_lost(void)
+{
+	CLEAN(str) char *names = place_names();
+	char *rest = names, *name;
+	size_t n = 0;
+
+	while (name = list_next(&rest), name) {
+		CLEAN(json) struct json *list = snapshots_list(name);
+
+		for (size_t i = 0; i < json_len(list); i++) {
+			const char *below = json_get_str(json_at(list, i), "below");
+
+			n += below && !file_exists(below);
+		}
+	}
+	return n;
+}
+
 static bool removes(struct request *r, const char *name, struct err *err)
 {
 	CLEAN(str) char *title = folder_title(name);
+	const size_t lost = count_lost();
 	struct folder_use use;
 
 	if (!template_remove(&r->loop, name, tell, NULL, &use, err))
@@ -114,6 +136,10 @@ static bool removes(struct request *r, const char *name, struct err *err)
 		use.disks ? "; disks in records of trials that began as its clones can't be read "
 			    "any more"
 			  : "");
+	if (count_lost() > lost)
+		printf("%zu snapshots of machines stood on its disk and can't be used any more: "
+		       "postern snapshot NAME --ls shows which\n",
+			count_lost() - lost);
 	return true;
 }
 
@@ -215,12 +241,15 @@ const struct cli_command cmd_template = {
 		"it;\n"
 		"             what was recorded of trials stays, but for the disks "
 		"(overlay.qcow2)\n"
-		"             of those that began as its clones\n"
+		"             of those that began as its clones; snapshots of such machines can't "
+		"be\n"
+		"             used any more\n"
 		"  rm --all   all templates\n\n"
 		"The first machine of an image makes its template, and the first trial of a\n"
 		"scenario makes one of the broken machine. One that does not fit is made anew, so\n"
 		"it is safe to remove one when no trial runs, but for the disks of recorded "
-		"trials.\n\n"
+		"trials\n"
+		"and for snapshots.\n\n"
 		"Exit code: 0 done, 1 when a template is damaged or not there or can't be read, 2 "
 		"wrong\n"
 		"use.\n\n"

@@ -5,19 +5,12 @@
 #include <stdlib.h>
 
 #include "command.h"
-#include "ending.h"
-#include "keeper/keeper.h"
+#include "named.h"
 
 #define MEMORY_MIN 64
 #define MEMORY_MAX 1048576
 
 enum { OPTION_MEMORY = LONG_OPTION };
-
-static void tell(void *self, const char *text)
-{
-	(void)self;
-	fprintf(stderr, "postern up: %s\n", text);
-}
 
 static bool set_memory(struct keeper_spec *spec, const char *text)
 {
@@ -63,28 +56,13 @@ static bool parse(struct keeper_spec *spec, int argc, char **argv)
 static int run(int argc, char **argv)
 {
 	struct keeper_spec spec = { .image = "mini" };
-	struct loop loop;
-	struct err err;
-	int64_t ms;
 
 	if (usage_wants_help(argc, argv))
 		return usage_help(&cmd_up);
 	if (!parse(&spec, argc, argv))
 		return 2;
-	if (!loop_init(&loop, true, &err))
-		return ending_say("up", "%s", err.text), 1;
 	fprintf(stderr, "postern up: starting %s from the image %s\n", spec.name, spec.image);
-	ms = keeper_start(&loop, &spec, tell, NULL, &err);
-	loop_release(&loop);
-	if (ms >= 0) {
-		printf("%s is up after %.1f s\n", spec.name, (double)ms / 1000);
-		return 0;
-	}
-	if (err.code == ERR_INTERRUPTED)
-		ending_die_by(loop.signal);
-	else
-		ending_say("up", "%s", err.text);
-	return 1;
+	return start_named("up", &spec);
 }
 
 const struct cli_command cmd_up = {

@@ -25,6 +25,11 @@ int usage_help(const struct cli_command *command);
 /* Is one of the words --help or -h? For commands whose words are all postern's. */
 bool usage_wants_help(int argc, char *const *argv);
 
+/* The words of a command that has no options, so many; the one behind them is NULL. NULL: a wrong
+ * use, which was told. */
+char **usage_words(const struct cli_command *command, int argc, char **argv, int least, int most,
+	const char *wanted);
+
 /* Prints "postern NAME: message" and how to get help, returns 2. */
 int usage_error(const struct cli_command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

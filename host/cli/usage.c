@@ -34,6 +34,17 @@ int usage_error(const struct cli_command *command, const char *fmt, ...)
 	return 2;
 }
 
+char **usage_words(const struct cli_command *command, int argc, char **argv, int least, int most,
+	const char *wanted)
+{
+	for (int i = 1; i < argc; i++)
+		if (argv[i][0] == '-' && argv[i][1])
+			return usage_error(command, "unknown option %s", argv[i]), NULL;
+	if (argc - 1 < least || argc - 1 > most)
+		return usage_error(command, "%s", wanted), NULL;
+	return argv + 1;
+}
+
 bool option_refused(int returned, char *const *argv, struct err *err)
 {
 	const char letter[] = { '-', (char)optopt, 0 };

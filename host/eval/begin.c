@@ -13,7 +13,6 @@
 #include "machine/start.h"
 #include "sha256.h"
 
-#define CLONE_MS  10000	 /* x factor; it takes some tens of milliseconds */
 #define REBOOT_MS 180000 /* x factor: down and up again */
 
 static void tell(void *self, const char *text)
@@ -94,7 +93,7 @@ static struct machine *clone(struct trial *t, const char *overlay, const char *l
 	trial_phase_ends(t, PHASE_TEMPLATE);
 	if (!open || !overlay_create(overlay, template.disk, err))
 		return NULL;
-	m = template_clone(&t->loop, &template, overlay, log, CLONE_MS, err);
+	m = template_clone(&t->loop, &template, overlay, log, err);
 	if (m) {
 		*ret_said = json_copy(template.said);
 		t->template = xstrdup(template.id);

@@ -18,7 +18,7 @@
 #include "place.h"
 
 #define ASKERS_MAX 8	/* whose line has not come */
-#define ROOM	   16	/* with those who wait for a reset, which are of one moment */
+#define ROOM	   16	/* with those who wait for what takes long */
 #define LINE_MS	   2000 /* for it to come */
 #define LINE_ROOM  96	/* a word and a name */
 #define ANSWER_MAX 65536
@@ -53,14 +53,13 @@ static void asker_free(struct asker *a)
 	free(a);
 }
 
-/* A line fits the buffer of a socket that nothing was written to. */
-static void say(struct asker *a, const struct json *answer)
+/* Some lines fit the buffer of a socket that nothing was written to. */
+static void say(const struct asker *a, const struct json *words)
 {
-	CLEAN(str) char *line = json_line(answer);
+	CLEAN(str) char *line = json_line(words);
 	CLEAN(str) char *text = xasprintf("%s\n", line);
 
 	(void)!send(a->source.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-	asker_free(a);
 }
 
 static void take_line(struct asker *a)
@@ -70,8 +69,10 @@ static void take_line(struct asker *a)
 
 	a->waits = true;
 	answer = c->answer(c->self, a->line);
-	if (answer)
-		say(a, answer);
+	if (!answer)
+		return;
+	say(a, answer);
+	asker_free(a);
 }
 
 static void asker_ready(void *self, short events)
@@ -174,17 +175,54 @@ void control_free(struct control *c)
 	free(c);
 }
 
+static bool waits_for(const struct asker *a, const char *line)
+{
+	return a && a->waits && (!line || !strcmp(a->line, line));
+}
+
+void control_notice(struct control *c, const char *line, const char *text)
+{
+	CLEAN(json) struct json *j = json_object();
+
+	json_set_str(j, "notice", text);
+	for (int i = 0; i < ROOM; i++)
+		if (waits_for(c->askers[i], line))
+			say(c->askers[i], j);
+}
+
 void control_settle(struct control *c, const char *line, const struct json *answer)
 {
-	for (int i = 0; i < ROOM; i++)
-		if (c->askers[i] && c->askers[i]->waits &&
-			(!line || !strcmp(c->askers[i]->line, line)))
-			say(c->askers[i], answer);
+	for (int i = 0; i < ROOM; i++) {
+		if (!waits_for(c->askers[i], line))
+			continue;
+		say(c->askers[i], answer);
+		asker_free(c->askers[i]);
+	}
 }
 
 static short question_wants(const void *self)
 {
 	return ((const struct question *)self)->over ? 0 : POLLIN;
+}
+
+/* Passes the notices on, and leaves the answer. */
+static void take_notices(struct question *q)
+{
+	char *end;
+
+	while (q->text.len && (end = memchr(q->text.data, '\n', q->text.len))) {
+		size_t len = (size_t)(end - q->text.data) + 1;
+		struct err err;
+		CLEAN(json) struct json *j = json_parse(q->text.data, len, &err);
+		const char *text = json_get_str(j, "notice");
+
+		if (!text)
+			return;
+		if (q->notice)
+			q->notice(q->self, text);
+		memmove(q->text.data, q->text.data + len, q->text.len - len);
+		q->text.len -= len;
+	}
 }
 
 /* Reads up to the end. */
@@ -201,10 +239,11 @@ static void question_ready(void *self, short events)
 		buf_add(&q->text, chunk, (size_t)n);
 	else
 		q->over = true;
+	take_notices(q);
 }
 
-bool question_put(
-	struct question *q, struct loop *loop, const char *name, const char *line, struct err *err)
+bool question_put(struct question *q, struct loop *loop, const char *name, const char *line,
+	template_notice *notice, void *self, struct err *err)
 {
 	CLEAN(str) char *said = xasprintf("%s\n", line);
 	int fd = place_connect(name, "control", err);
@@ -216,7 +255,7 @@ bool question_put(
 		close(fd);
 		return false;
 	}
-	*q = (struct question){ .loop = loop, .name = name };
+	*q = (struct question){ .loop = loop, .name = name, .notice = notice, .self = self };
 	q->source = (struct source){
 		.fd = fd, .wants = question_wants, .ready = question_ready, .self = q
 	};
@@ -248,7 +287,8 @@ struct json *question_end(struct question *q, struct err *err)
 	return NULL;
 }
 
-struct json *control_ask(const char *name, const char *line, int64_t milliseconds, struct err *err)
+struct json *control_ask(const char *name, const char *line, int64_t milliseconds,
+	template_notice *notice, void *self, struct err *err)
 {
 	struct json *answer = NULL;
 	struct question q;
@@ -256,7 +296,7 @@ struct json *control_ask(const char *name, const char *line, int64_t millisecond
 
 	if (!loop_init(&loop, false, err))
 		return NULL;
-	if (question_put(&q, &loop, name, line, err)) {
+	if (question_put(&q, &loop, name, line, notice, self, err)) {
 		(void)!loop_until(&loop, question_is_over, &q, clock_in(milliseconds), err);
 		answer = question_end(&q, err);
 	}

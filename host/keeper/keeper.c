@@ -20,7 +20,7 @@ struct task {
 	const char *word;
 	/* name: behind the word, or NULL. Adds to done what there is to tell. */
 	bool (*act)(struct kept *k, const char *name, struct json *done, struct err *err);
-	bool wants_name;
+	enum { NO_NAME, PERHAPS, A_NAME } names; /* a snapshot, or the machine that forks it */
 };
 
 struct keeper {
@@ -33,6 +33,7 @@ struct keeper {
 	bool down;		 /* asked for */
 	const struct task *task; /* the same, NULL: none */
 	char *line;		 /* of whoever asks for it, owned */
+	const char *name;	 /* in that line, or NULL */
 };
 
 /* To `postern up`; nobody listens any more when it is gone. */
@@ -50,9 +51,15 @@ static void tell_up(struct keeper *k, const char *key, const char *text)
 	(void)!send(k->told.fd, out, strlen(out), MSG_NOSIGNAL);
 }
 
+/* To whoever waits for what is done. */
 static void on_notice(void *self, const char *text)
 {
-	tell_up(self, "notice", text);
+	struct keeper *k = self;
+
+	if (k->line)
+		control_notice(k->control, k->line, text);
+	else
+		tell_up(k, "notice", text);
 }
 
 /* Ends every wait, also for a machine that starts. */
@@ -101,11 +108,11 @@ static struct json *describe(const struct keeper *k)
 }
 
 static const struct task tasks[] = {
-	{ "reset", kept_reset, false },
-	{ "snapshot", kept_snapshot, false },
-	{ "restore", kept_restore, false },
-	{ "forget", kept_forget, true },
-	{ "fork", kept_fork, true },
+	{ "reset", kept_reset, NO_NAME },
+	{ "snapshot", kept_snapshot, PERHAPS },
+	{ "restore", kept_restore, PERHAPS },
+	{ "forget", kept_forget, A_NAME },
+	{ "fork", kept_fork, A_NAME },
 };
 
 /* The rest of a line behind its word and a blank, which may be missing: "". NULL: another word. */
@@ -132,19 +139,26 @@ static struct json *take(
 {
 	struct err err;
 
-	if (!k->kept.machine)
-		return refuse("the machine is starting: wait until it is up");
-	if ((*name || task->wants_name) && !snapshots_check_name(name, &err))
+	if (!k->kept.machine) {
+		err_set(&err, ERR_DENIED, "the machine %s is starting: wait until it is up",
+			k->place->name);
+		return refuse(err.text);
+	}
+	if (*name && task->names == NO_NAME)
+		return refuse("a reset has no name");
+	if ((*name || task->names == A_NAME) && !snapshots_check_name(name, &err))
 		return refuse(err.text);
 	if (k->task && strcmp(k->line, line) != 0) {
 		err_set(&err, ERR_DENIED,
-			"the machine %s is busy with another %s: try again when that is done",
+			"the machine %s is busy with a %s: try again when that is done",
 			k->place->name, k->task->word);
 		return refuse(err.text);
 	}
 	/* Who asks for what is under way is answered with it. */
-	if (!k->task)
-		k->line = xstrdup(line);
+	if (k->task)
+		return NULL;
+	k->line = xstrdup(line);
+	k->name = *name ? k->line + (name - line) : NULL;
 	k->task = task;
 	return NULL;
 }
@@ -218,8 +232,7 @@ static bool has_work(const void *arg)
 {
 	struct keeper *k = *(struct keeper *const *)arg;
 
-	kept_look(&k->kept);
-	return k->task || watch_over(&k->kept.watch);
+	return k->task || watch_over(&k->kept.watch) || kept_is_frozen(&k->kept);
 }
 
 /* Does what was asked for. Returns why there is no machine to keep any more, owned; NULL: there is
@@ -228,11 +241,11 @@ static char *work(struct keeper *k)
 {
 	CLEAN(json) struct json *done = json_object();
 	CLEAN(str) char *line = k->line;
-	const char *blank = strchr(line, ' ');
 	struct err err;
-	bool ok = k->task->act(&k->kept, blank ? blank + 1 : NULL, done, &err);
+	bool ok = k->task->act(&k->kept, k->name, done, &err);
 
 	k->line = NULL;
+	k->name = NULL;
 	k->task = NULL;
 	if (k->loop.interrupted)
 		return NULL;
@@ -258,8 +271,12 @@ static char *keep(struct keeper *k)
 
 		if (!loop_until(&k->loop, has_work, &k, CLOCK_NEVER, &err))
 			return xstrdup(err.text);
-		if (!k->task)
+		if (!k->task && watch_over(&k->kept.watch))
 			return watch_story(&k->kept.watch);
+		if (!k->task) {
+			kept_thaw(&k->kept);
+			continue;
+		}
 		why = work(k);
 		if (why)
 			return why;

@@ -7,12 +7,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "control.h"
 #include "machine/preflight.h"
 #include "machine/start.h"
 #include "machine/template_key.h"
 #include "snapshots.h"
+
+#define THAW_MS	 2000  /* it is tried again */
+#define LEAVE_MS 10000 /* that an interrupted fork waits on */
 
 int kept_memory(const struct kept *k)
 {
@@ -23,9 +27,42 @@ void kept_end(struct kept *k)
 {
 	if (k->board)
 		switchboard_serve(k->board, NULL);
+	loop_remove(k->loop, &k->look);
 	watch_end(&k->watch);
 	machine_free(k->machine);
 	k->machine = NULL;
+}
+
+/* What is said to a closed port is read by nobody, and lost when it opens again. Who is behind it
+ * then has to greet first: until he does, the session stands as with the one before. */
+static bool is_back(const struct kept *k)
+{
+	const struct session *s = machine_session(k->machine);
+
+	return !machine_port_closed(k->machine) && session_is_open(s) &&
+	       session_greetings(s) != k->greetings;
+}
+
+static int64_t look_due(const void *self)
+{
+	const struct kept *k = self;
+	bool now = k->away ? is_back(k) : machine_port_closed(k->machine);
+
+	return now ? clock_ms() : CLOCK_NEVER;
+}
+
+/* Callers reach the guest that is there, and wait while there is none. Greetings are counted as it
+ * goes: that the port is open again may be told after the first one. */
+static void look(void *self, short events)
+{
+	struct kept *k = self;
+	struct session *s = machine_session(k->machine);
+
+	(void)events;
+	if (!k->away)
+		k->greetings = session_greetings(s);
+	k->away = !k->away;
+	switchboard_serve(k->board, k->away ? NULL : s);
 }
 
 /* Callers for a machine that has started. */
@@ -35,6 +72,8 @@ static void serve(struct kept *k)
 	k->key = template_key(&k->image, kept_memory(k), machine_accel(k->machine), NULL);
 	k->since = clock_ms();
 	k->away = false;
+	k->look = (struct source){ .fd = -1, .due = look_due, .ready = look, .self = k };
+	loop_add(k->loop, &k->look);
 	watch_begin(&k->watch, k->loop, k->machine);
 	switchboard_serve(k->board, machine_session(k->machine));
 }
@@ -77,14 +116,14 @@ static bool go_back(struct kept *k, const struct template *t, struct err *err)
 {
 	CLEAN(str) char *disk = xasprintf("%s.new", k->overlay);
 
-	if (!limits_suffice(k->place->path, err) || !snapshot_copy_disk(t, disk, err)) {
+	if (!limits_suffice(k->place->path, err) || !snapshot_copy_disk(k->loop, t, disk, err)) {
 		(void)unlink(disk);
 		return false;
 	}
 	kept_end(k);
 	if (t->disk && rename(disk, k->overlay) < 0)
 		return err_errno(err, "%s", k->overlay);
-	k->machine = snapshot_start(k->loop, t, k->overlay, k->console, err);
+	k->machine = template_clone(k->loop, t, t->disk ? k->overlay : NULL, k->console, err);
 	if (k->machine)
 		serve(k);
 	return k->machine;
@@ -105,22 +144,23 @@ static bool begin_saved(struct kept *k, const char *snapshot, char **ret_name, s
 	return true;
 }
 
-/* The other machine is saved into our folder, which must not be removed meanwhile: so its keeper is
- * waited for, also when we are to end. */
+/* The other machine is saved into our folder. When we are to end its keeper is waited for a little,
+ * so that it finds the folder; where it does not, it fails, and goes on. */
 static bool fetch(struct kept *k, struct err *err)
 {
 	CLEAN(str) char *line = xasprintf("fork %s", k->spec->name);
 	CLEAN(json) struct json *done = NULL;
-	const int64_t end = clock_in(CONTROL_LONG_MS);
+	int64_t end = clock_in(CONTROL_LONG_MS);
 	bool interrupted = false;
 	struct question q;
 
-	if (!question_put(&q, k->loop, k->spec->from, line, err))
+	if (!question_put(&q, k->loop, k->spec->from, line, k->notice, k->self, err))
 		return false;
 	while (!loop_until(k->loop, question_is_over, &q, end, err) &&
 		err->code == ERR_INTERRUPTED) {
 		k->loop->interrupted = false;
 		interrupted = true;
+		end = clock_in(LEAVE_MS);
 	}
 	k->loop->interrupted = k->loop->interrupted || interrupted;
 	done = question_end(&q, err);
@@ -147,23 +187,16 @@ bool kept_begin(struct kept *k, struct err *err)
 	return k->spec->from ? begin_fork(k, err) : begin(k, err);
 }
 
-/* What is said to a closed port is read by nobody, and lost when it opens again. Who is behind it
- * then has to greet first: until he does, the session stands as with the one before. */
-void kept_look(struct kept *k)
+bool kept_is_frozen(const struct kept *k)
 {
-	struct session *s = machine_session(k->machine);
+	return session_is_frozen(machine_session(k->machine));
+}
 
-	if (machine_port_closed(k->machine)) {
-		/* Counted once: that it is open again may be told after its first greeting. */
-		if (!k->away) {
-			k->greetings = session_greetings(s);
-			switchboard_serve(k->board, NULL);
-		}
-		k->away = true;
-	} else if (k->away && session_is_open(s) && session_greetings(s) != k->greetings) {
-		k->away = false;
-		switchboard_serve(k->board, s);
-	}
+void kept_thaw(struct kept *k)
+{
+	struct err ignored;
+
+	(void)machine_heal(k->machine, clock_in(THAW_MS), &ignored);
 }
 
 bool kept_reset(struct kept *k, const char *name, struct json *done, struct err *err)
@@ -190,7 +223,16 @@ static bool may_save(const struct kept *k, struct err *err)
 	CLEAN(json)
 	struct json *key = template_key(&k->image, kept_memory(k), machine_accel(k->machine), NULL);
 	const char *differs = template_key_differs(key, k->key);
+	const char *fault = machine_host_fault(k->machine);
 
+	if (k->image.disk && !file_exists(k->below))
+		return err_set(err, ERR_INPUT,
+			"the machine %s can't be saved, for its disk stands on that of a template, "
+			"which was removed: postern reset %s makes it new",
+			k->place->name, k->place->name);
+	if (fault)
+		return err_set(
+			err, ERR_PEER, "the machine %s stands still: %s", k->place->name, fault);
 	if (k->away || !session_is_open(machine_session(k->machine)))
 		return err_set(err, ERR_PEER,
 			"the machine %s is restarting: wait until postern ls shows that it is up",
@@ -214,11 +256,12 @@ static bool save(struct kept *k, const char *machine, const char *snapshot, stru
 	CLEAN(str) char *name = NULL;
 	struct snapshot_taken taken = { 0 };
 	int64_t began = clock_ms();
-	bool ok = may_save(k, err) &&
-		  snapshots_take(k->loop, &spec, machine, snapshot, &name, &taken, err);
 
-	k->stands_still = taken.stands_still;
-	if (!ok)
+	if (!may_save(k, err))
+		return false;
+	k->notice(k->self, "saving the machine with its memory");
+	if (!snapshots_take(
+		    k->loop, &spec, machine, snapshot, &name, &taken, &k->stands_still, err))
 		return false;
 	json_set_str(done, "name", name);
 	json_set_int(done, "bytes", taken.bytes);
@@ -240,11 +283,8 @@ bool kept_fork(struct kept *k, const char *name, struct json *done, struct err *
 
 bool kept_forget(struct kept *k, const char *name, struct json *done, struct err *err)
 {
-	CLEAN(str) char *found = NULL;
-	CLEAN(str) char *folder = snapshots_find(k->place->name, name, &found, err);
-
 	(void)done;
-	return folder && snapshot_remove(folder, err);
+	return snapshots_remove(k->place->name, name, err);
 }
 
 void kept_describe(const struct kept *k, struct json *j)

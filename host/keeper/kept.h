@@ -29,6 +29,7 @@ struct kept {
 	struct json *key;	 /* what its state depends on: see template_key */
 	char *below;		 /* the disk that its overlay stands on, owned */
 	struct watch watch;
+	struct source look; /* for the guest's end of the channel */
 	int64_t since;	    /* when it was up */
 	bool away;	    /* the guest's end of the channel was closed: no caller reaches it */
 	unsigned greetings; /* of the guest that was there then */
@@ -38,10 +39,12 @@ struct kept {
 int kept_memory(const struct kept *k);
 /* As its keeper's spec says: new, or a fork. */
 bool kept_begin(struct kept *k, struct err *err);
-/* The same for a machine that ends; callers wait. */
+/* Ends it; callers wait. */
 void kept_end(struct kept *k);
-/* Sees to it that callers reach the guest that is there, and wait while there is none. */
-void kept_look(struct kept *k);
+/* Did something keep a guest that was saved from being healed? It can be tried again, for a little
+ * while each time. */
+bool kept_is_frozen(const struct kept *k);
+void kept_thaw(struct kept *k);
 /* How it is, into an object. */
 void kept_describe(const struct kept *k, struct json *j);
 

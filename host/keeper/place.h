@@ -4,10 +4,11 @@
  *
  *   lock           held by whoever keeps the machine for as long as he lives
  *   socket         named machines: the channel, for callers
- *   control        named machines: status, reset, down
+ *   control        named machines: questions about the whole (control.h)
  *   machine.json   named machines: what it is; written when it is up
  *   ended.json     how it ended; its keeper is gone then
  *   disk.qcow2, console.log, keeper.log
+ *   snapshots/     named machines: see snapshots.h
  *
  * The lock dies with its holder, so a folder without a holder and without ended.json was left
  * behind by one that was killed. Folders come and go under a lock on their parent, so that nobody

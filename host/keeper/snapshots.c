@@ -30,6 +30,11 @@ bool snapshots_check_name(const char *snapshot, struct err *err)
 	       err_in(err, "a snapshot is named as a machine is");
 }
 
+char *snapshots_line(const char *word, const char *snapshot)
+{
+	return snapshot ? xasprintf("%s %s", word, snapshot) : xstrdup(word);
+}
+
 static int is_entry(const struct dirent *entry)
 {
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
@@ -86,6 +91,36 @@ struct json *snapshots_list(const char *machine)
 	return list;
 }
 
+static char *reason_of(struct loop *loop, const char *machine, const struct json *one)
+{
+	CLEAN(str) char *path = path_of(machine, json_get_str(one, "name"));
+	const char *name = json_get_str(one, "image");
+	CLEAN(image) struct image image = { 0 };
+	struct err err;
+
+	if (image_open(name ? name : "", &image, &err) && snapshot_fits(loop, path, &image, &err))
+		return NULL;
+	return xstrdup(err.text);
+}
+
+void snapshots_judge(struct loop *loop, const char *machine, struct json *list)
+{
+	for (size_t i = 0; i < json_len(list); i++) {
+		struct json *one = json_at(list, i);
+		CLEAN(str) char *reason = reason_of(loop, machine, one);
+
+		json_set_str(one, "reason", reason);
+	}
+}
+
+static bool fail_without(const char *machine, const char *snapshot, struct err *err)
+{
+	return err_set(err, ERR_INPUT,
+		"the machine %s has no snapshot %s: postern snapshot %s --ls lists those that it "
+		"has",
+		machine, snapshot, machine);
+}
+
 char *snapshots_find(const char *machine, const char *snapshot, char **ret_name, struct err *err)
 {
 	CLEAN(json) struct json *list = snapshots_list(machine);
@@ -105,10 +140,7 @@ char *snapshots_find(const char *machine, const char *snapshot, char **ret_name,
 		*ret_name = xstrdup(name);
 		return path_of(machine, name);
 	}
-	err_set(err, ERR_INPUT,
-		"the machine %s has no snapshot %s: postern snapshot %s --ls lists those that it "
-		"has",
-		machine, snapshot, machine);
+	fail_without(machine, snapshot, err);
 	return NULL;
 }
 
@@ -150,32 +182,45 @@ static bool settle(const char *machine, const char *new, const char *name, struc
 	if (rename(new, path) == 0)
 		return true;
 	err_errno(err, "%s", path);
-	(void)snapshot_remove(new, &ignored);
+	(void)dir_remove(new, &ignored);
 	return false;
 }
 
 static bool is_free(const char *machine, const char *name, struct err *err)
 {
 	CLEAN(str) char *path = path_of(machine, name);
-	CLEAN(json) struct json *whole = snapshot_describe(path);
 
-	if (!whole)
-		return dir_remove(path, err);
+	if (file_is_missing(path))
+		return true;
 	return err_set(err, ERR_DENIED,
 		"the machine %s has a snapshot %s already: postern snapshot %s --rm %s removes it",
 		machine, name, machine, name);
 }
 
+bool snapshots_remove(const char *machine, const char *snapshot, struct err *err)
+{
+	CLEAN(str) char *path = path_of(machine, snapshot);
+	CLEAN(str) char *new = NULL;
+
+	if (file_is_missing(path))
+		return fail_without(machine, snapshot, err);
+	new = make_room(machine, err);
+	return new && (rename(path, new) == 0 || err_errno(err, "%s", path)) &&
+	       dir_remove(new, err);
+}
+
 bool snapshots_take(struct loop *loop, const struct snapshot_spec *spec, const char *machine,
-	const char *snapshot, char **ret_name, struct snapshot_taken *ret_taken, struct err *err)
+	const char *snapshot, char **ret_name, struct snapshot_taken *ret_taken,
+	bool *ret_stands_still, struct err *err)
 {
 	CLEAN(str) char *name = snapshot ? xstrdup(snapshot) : next_number(machine);
 	CLEAN(str) char *new = NULL;
 
+	*ret_stands_still = false;
 	if (!is_free(machine, name, err))
 		return false;
 	new = make_room(machine, err);
-	if (!new || !snapshot_take(loop, spec, new, ret_taken, err) ||
+	if (!new || !snapshot_take(loop, spec, new, ret_taken, ret_stands_still, err) ||
 		!settle(machine, new, name, err))
 		return false;
 	*ret_name = str_take(&name);
@@ -193,6 +238,6 @@ bool snapshots_share(const char *machine, const char *snapshot, const char *with
 		return false;
 	if (snapshot_link(from, new, err))
 		return settle(with, new, name, err);
-	(void)snapshot_remove(new, &ignored);
+	(void)dir_remove(new, &ignored);
 	return false;
 }

@@ -178,7 +178,7 @@ static void call_back(struct listener *l, const char *name, pid_t keeper)
 			listener_ready(l, pfd.revents);
 	}
 	if (l->up)
-		done = control_ask(name, "down", DOWN_MS, &err);
+		done = control_ask(name, "down", DOWN_MS, NULL, NULL, &err);
 	if (l->up && !done)
 		kill(keeper, SIGKILL);
 	json_free(done);

@@ -10,6 +10,7 @@
 #include "base/xalloc.h"
 #include "control.h"
 #include "place.h"
+#include "snapshots.h"
 #include "switchboard.h"
 
 #define STATUS_MS 10000 /* emulation or not: a keeper that lives answers at once */
@@ -17,25 +18,39 @@
 #define GONE_MS	  2000	/* for a keeper that is ended to be gone */
 #define LOOK_MS	  20
 
+/* What else can be done where there are some. Returns owned. */
+static char *about_snapshots(const char *name)
+{
+	CLEAN(json) struct json *list = snapshots_list(name);
+
+	if (!json_len(list))
+		return xstrdup("");
+	return xasprintf("postern fork %s NEW SNAPSHOT begins another from its snapshots, with "
+			 "which ",
+		name);
+}
+
 /* Why a machine without a keeper can't be used. */
 static bool fail_without_keeper(const char *name, enum place_state state, struct err *err)
 {
 	CLEAN(json) struct json *ended = NULL;
+	CLEAN(str) char *saved = NULL;
 
 	if (state == PLACE_NONE)
 		return err_set(err, ERR_INPUT,
 			"there is no machine %s: postern up %s makes one, postern ls lists those "
 			"that are there",
 			name, name);
+	saved = about_snapshots(name);
 	if (state == PLACE_LEFT)
 		return err_set(err, ERR_PEER,
-			"the keeper of the machine %s was killed, and the machine with it: postern "
-			"down %s clears it away",
-			name, name);
+			"the keeper of the machine %s was killed, and the machine with it: "
+			"%spostern down %s clears it away",
+			name, saved, name);
 	ended = place_json(name, "ended.json");
 	return err_set(err, ERR_PEER,
-		"the machine %s has ended: %s; postern down %s clears it away", name,
-		json_get_str(ended, "why"), name);
+		"the machine %s has ended: %s; %spostern down %s clears it away", name,
+		json_get_str(ended, "why"), saved, name);
 }
 
 /* One that is killed closes its connections a moment before it lets the lock go. */
@@ -48,7 +63,8 @@ static enum place_state look_again(const char *name)
 	return place_look(name);
 }
 
-struct json *visit_ask(const char *name, const char *line, int64_t milliseconds, struct err *err)
+struct json *visit_ask(const char *name, const char *line, int64_t milliseconds,
+	template_notice *notice, void *self, struct err *err)
 {
 	struct json *answer = NULL;
 	enum place_state state;
@@ -57,7 +73,7 @@ struct json *visit_ask(const char *name, const char *line, int64_t milliseconds,
 		return NULL;
 	state = place_look(name);
 	if (state == PLACE_KEPT)
-		answer = control_ask(name, line, milliseconds, err);
+		answer = control_ask(name, line, milliseconds, notice, self, err);
 	/* It may have ended between the two. */
 	if (!answer && state == PLACE_KEPT)
 		state = err->code == ERR_TIME || err->code == ERR_DENIED ? place_look(name)
@@ -65,6 +81,11 @@ struct json *visit_ask(const char *name, const char *line, int64_t milliseconds,
 	if (state != PLACE_KEPT)
 		fail_without_keeper(name, state, err);
 	return answer;
+}
+
+struct json *visit_status(const char *name, struct err *err)
+{
+	return visit_ask(name, "status", STATUS_MS, NULL, NULL, err);
 }
 
 static bool is_full(const struct json *status)
@@ -96,7 +117,7 @@ bool visit_open(struct visit *v, struct loop *loop, const char *name, struct err
 	const char *image;
 
 	*v = (struct visit){ .name = xstrdup(name) };
-	status = visit_ask(name, "status", STATUS_MS, err);
+	status = visit_status(name, err);
 	if (!status)
 		return false;
 	if (!strcmp(json_get_str(status, "state"), "starting"))
@@ -120,7 +141,7 @@ void visit_close(struct visit *v)
 char *visit_story(const struct visit *v)
 {
 	struct err err;
-	CLEAN(json) struct json *status = visit_ask(v->name, "status", STATUS_MS, &err);
+	CLEAN(json) struct json *status = visit_status(v->name, &err);
 	const char *state = json_get_str(status, "state"), *why = json_get_str(status, "why");
 
 	if (!status)
@@ -146,7 +167,7 @@ struct json *visit_describe(const char *name)
 	if (state == PLACE_NONE || (state == PLACE_KEPT && *name == '.'))
 		return NULL;
 	if (state == PLACE_KEPT) {
-		j = control_ask(name, "status", STATUS_MS, &err);
+		j = control_ask(name, "status", STATUS_MS, NULL, NULL, &err);
 		if (j)
 			return j;
 		state = place_look(name);

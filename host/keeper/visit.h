@@ -5,6 +5,7 @@
 
 #include "base/loop.h"
 #include "link/session.h"
+#include "machine/template.h"
 
 /* Zeroed is none. Strings owned. */
 struct visit {
@@ -23,7 +24,10 @@ char *visit_story(const struct visit *v);
 
 /* Asks its keeper (control.h). Returns owned; NULL: there is no such machine, it has ended,
  * or it did not do that. */
-struct json *visit_ask(const char *name, const char *line, int64_t milliseconds, struct err *err);
+struct json *visit_ask(const char *name, const char *line, int64_t milliseconds,
+	template_notice *notice, void *self, struct err *err);
+/* The same for how the machine is. */
+struct json *visit_status(const char *name, struct err *err);
 
 /* What there is to know about a machine, as a JSON object with name, state (up, starting,
  * restarting, ended, left behind, busy), why, image, memory_mib, uptime_s, operations, callers,

@@ -268,17 +268,25 @@ bool machine_save(struct machine *m, struct buf *ret_state, int64_t deadline, st
 
 bool machine_copy_out(struct machine *m, int file, int64_t max, int64_t deadline, struct err *err)
 {
-	return whole_save(m->loop, m->qmp, &m->migration, file, max, deadline, err) ||
-	       machine_fail(m, "the machine can't be copied", err);
+	static const char what[] = "the machine can't be copied";
+
+	if (whole_save(m->loop, m->qmp, &m->migration, file, max, deadline, err))
+		return true;
+	/* One that lives has no part in it. */
+	return machine_state(m) == MACHINE_RUNS ? err_in(err, what) : machine_fail(m, what, err);
+}
+
+/* A QEMU that refuses a state ends by itself, and what it says last is the reason. */
+static bool refused(struct machine *m, struct err *err)
+{
+	if (err->code == ERR_SYSTEM)
+		(void)process_wait(m->qemu, REFUSED_MS);
+	return machine_fail(m, "the saved state can't be loaded", err);
 }
 
 bool machine_copy_in(struct machine *m, int file, int64_t deadline, struct err *err)
 {
-	if (whole_load(m->loop, m->qmp, &m->migration, file, deadline, err))
-		return true;
-	if (err->code == ERR_SYSTEM)
-		(void)process_wait(m->qemu, REFUSED_MS);
-	return machine_fail(m, "the copy of the machine can't be loaded", err);
+	return whole_load(m->loop, m->qmp, &m->migration, file, deadline, err) || refused(m, err);
 }
 
 /* The clock is late by the time that HEAL was on its way, which is long while a machine wakes up on
@@ -298,12 +306,8 @@ bool machine_heal(struct machine *m, int64_t deadline, struct err *err)
 
 bool machine_wake(struct machine *m, const struct buf *state, int64_t deadline, struct err *err)
 {
-	if (!state_load(m->loop, m->qmp, &m->migration, state, deadline, err)) {
-		/* QEMU ends by itself then, and what it says last is the reason. */
-		if (err->code == ERR_SYSTEM)
-			(void)process_wait(m->qemu, REFUSED_MS);
-		return machine_fail(m, "the state of the template can't be loaded", err);
-	}
+	if (!state_load(m->loop, m->qmp, &m->migration, state, deadline, err))
+		return refused(m, err);
 	return machine_prove_sealed(m, err) && machine_cont(m, err) &&
 	       machine_wait_hello(m, deadline, err) && machine_heal(m, deadline, err);
 }

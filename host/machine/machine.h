@@ -41,7 +41,7 @@ struct machine_spec {
 	int memory_mib;		 /* 0: the image's */
 	enum memory memory;
 	const char *memory_file; /* of MEMORY_PRIVATE */
-	int memory_fd;		 /* of all but these; borrowed during the start */
+	int memory_fd;		 /* where memory_is_given; borrowed during the start */
 };
 
 /* Is its memory in memory_fd? */

@@ -33,6 +33,7 @@ struct stream {
 	off_t moved, size;     /* bytes; size: in all, or at most */
 	bool ended;	       /* nothing more comes, or goes */
 	bool broken;	       /* it did not come or go whole */
+	struct err why;	       /* if we know */
 };
 
 void migration_event(enum migration *progress, const struct json *data)
@@ -58,9 +59,10 @@ static bool keep(struct stream *s, const char *chunk, size_t len)
 {
 	s->moved += (off_t)len;
 	if (s->moved > s->size)
-		return false;
+		return err_set(
+			&s->why, ERR_LIMIT, "it is larger than %lld bytes", (long long)s->size);
 	if (!s->in)
-		return fd_write(s->file, chunk, len, &(struct err){ 0 });
+		return fd_write(s->file, chunk, len, &s->why);
 	buf_add(s->in, chunk, len);
 	return true;
 }
@@ -161,10 +163,14 @@ static bool move(struct stream *s, struct qmp *qmp, enum migration *progress, in
 	s->qmp = qmp;
 	s->source = (struct source){ .fd = ours, .wants = wants, .ready = ready, .self = s };
 	loop_add(s->loop, &s->source);
-	ok = begin(qmp, s->loads ? "migrate-incoming" : "migrate", deadline, err) &&
-	     loop_until(s->loop, over, s, deadline, err);
-	loop_remove(s->loop, &s->source);
+	ok = begin(qmp, s->loads ? "migrate-incoming" : "migrate", deadline, err);
 	if (!ok)
+		*progress = MIGRATION_FAILED;
+	ok = ok && loop_until(s->loop, over, s, deadline, err);
+	loop_remove(s->loop, &s->source);
+	if (s->why.code)
+		*err = s->why;
+	if (!ok || s->why.code)
 		return err_in(err, s->loads ? "loading the state of the machine"
 					    : "saving the state of the machine");
 	return (*progress == MIGRATION_DONE && !s->broken) ||

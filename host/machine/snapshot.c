@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +23,7 @@
 #define ANSWER_MS 10000	  /* that it may be late with that */
 #define PASS_MS	  60000	  /* times the factor, and for each GiB of memory */
 #define HEAL_MS	  10000	  /* times the factor */
-#define START_MS  10000	  /* times the factor; it takes some tens of milliseconds */
+#define FILE_MS	  600000  /* for any of its files, on a busy host */
 #define MIB	  1048576LL
 #define SPARE_MIB 64 /* beside memory and disk */
 #define FULL_MIB  16 /* less is no room */
@@ -35,7 +34,8 @@ struct taking {
 	const struct folder *folder;
 	int stream, memory;   /* files in memory: all of the machine, the memory of the copy */
 	struct machine *copy; /* owned */
-	struct snapshot_taken *ret;
+	struct snapshot_taken taken;
+	bool stands_still;
 };
 
 static void taking_clean(struct taking *t)
@@ -76,16 +76,53 @@ static bool has_memory(const struct snapshot_spec *spec, struct err *err)
 		       need, left);
 }
 
-/* On disk it would take several times as long. */
-static int make_file(int64_t size, struct err *err)
+static short ending_wants(const void *self)
 {
-	int fd = memfd_create("postern-snapshot", MFD_CLOEXEC);
+	(void)self;
+	return POLLIN;
+}
 
-	if (fd < 0 || ftruncate(fd, size) < 0) {
-		err_errno(err, "memory for a snapshot");
-		fd_close(&fd);
-	}
-	return fd;
+/* Whether it has ended is asked by who waits in the loop. */
+static void ending_ready(void *self, short events)
+{
+	(void)self;
+	(void)events;
+}
+
+static bool ended(const void *arg)
+{
+	return process_ended((struct process *)arg, NULL);
+}
+
+/* A new file that reads like another, without the pages of zeros. A program does it, for it takes a
+ * while, and callers of the machine are not to wait. keep: a descriptor that it needs, or -1. */
+static bool copy_file(
+	struct loop *loop, const char *from, int keep, const char *to, struct err *err)
+{
+	const char *argv[] = { "cp", "--reflink=auto", "--sparse=always", "--", from, to, NULL };
+	const struct process_spec spec = {
+		.argv = argv, .stdio = { -1, -1, -1 }, .keep = (const int[]){ keep, -1 }
+	};
+	CLEAN(process) struct process *cp = NULL;
+	struct source ending = { .wants = ending_wants, .ready = ending_ready };
+	int status = -1;
+	bool ok;
+
+	if (!file_write_private(to, "", 0, err))
+		return false;
+	cp = process_start(&spec, err);
+	if (!cp)
+		return false;
+	ending.fd = process_fd(cp);
+	loop_add(loop, &ending);
+	ok = loop_until(loop, ended, cp, clock_in(FILE_MS), err) || err_in(err, "writing %s", to);
+	loop_remove(loop, &ending);
+	(void)process_ended(cp, &status);
+	return ok &&
+	       (status == 0 || err_set(err, ERR_SYSTEM,
+				       "%s can't be written: see that the host's disk has room "
+				       "and is sound",
+				       to));
 }
 
 static int64_t pass_ms(const struct taking *t)
@@ -93,8 +130,7 @@ static int64_t pass_ms(const struct taking *t)
 	return (int64_t)PASS_MS * (1 + t->spec->memory_mib / 1024);
 }
 
-/* Nothing is on its way in the channel then. A guest that can't freeze its disk is saved all the
- * same: memory and disk are of one moment. */
+/* A guest that can't freeze its disk is saved all the same: memory and disk are of one moment. */
 static bool prepare(const struct taking *t, struct err *err)
 {
 	const uint32_t freeze_ms =
@@ -114,10 +150,10 @@ static bool copy_out(const struct taking *t, struct err *err)
 	int64_t max = (2LL * spec->memory_mib + SPARE_MIB) * MIB;
 
 	return machine_copy_out(spec->machine, t->stream, max, limit(t, pass_ms(t)), err) &&
-	       (!spec->overlay || pages_clone(spec->overlay, disk, err));
+	       (!spec->overlay || copy_file(t->loop, spec->overlay, -1, disk, err));
 }
 
-static bool pause_and_copy(const struct taking *t, struct err *err)
+static bool pause_and_copy(struct taking *t, struct err *err)
 {
 	struct machine *m = t->spec->machine;
 	bool ok = prepare(t, err);
@@ -126,10 +162,10 @@ static bool pause_and_copy(const struct taking *t, struct err *err)
 
 	if (ok) {
 		ok = machine_stop(m, err) && copy_out(t, err);
-		t->ret->stands_still = !machine_cont(m, &later);
-		t->ret->paused_ms = clock_ms() - began;
+		t->stands_still = !machine_cont(m, &later);
+		t->taken.paused_ms = clock_ms() - began;
 	}
-	if (t->ret->stands_still)
+	if (t->stands_still)
 		return err_set(err, later.code, "the machine can't go on: %s", later.text);
 	/* What it does not take is done by itself later: the freeze ends, and the clock is late. */
 	(void)machine_heal(m, limit(t, HEAL_MS), &later);
@@ -152,6 +188,7 @@ static bool copy_in(struct taking *t, struct err *err)
 		return false;
 	t->copy = machine_start_on(t->loop, &copy, machine_accel(spec->machine), err);
 	ok = t->copy && machine_copy_in(t->copy, t->stream, limit(t, pass_ms(t)), err);
+	fd_close(&t->stream);
 	if (copy.overlay)
 		(void)unlink(copy.overlay);
 	return ok;
@@ -172,58 +209,22 @@ static bool write_manifest(const struct taking *t, struct err *err)
 	return folder_write_manifest(t->folder, manifest, err);
 }
 
-static short ending_wants(const void *self)
+static bool sync_files(const struct taking *t, struct err *err)
 {
-	(void)self;
-	return POLLIN;
-}
+	for (size_t i = 0; i < FOLDER_KINDS; i++) {
+		CLEAN(str) char *file = folder_file(t->folder, ID, folder_kinds[i]);
 
-/* Whether it has ended is asked by who waits in the loop. */
-static void ending_ready(void *self, short events)
-{
-	(void)self;
-	(void)events;
-}
-
-static bool ended(const void *arg)
-{
-	return process_ended((struct process *)arg, NULL);
-}
-
-/* From memory to the disk, without the pages of zeros. A program does it, for it takes a while, and
- * callers of the machine are not to wait. */
-static bool write_memory(const struct taking *t, struct err *err)
-{
-	CLEAN(str) char *from = xasprintf("/proc/self/fd/%d", t->memory);
-	CLEAN(str) char *to = folder_file(t->folder, ID, "memory");
-	const char *argv[] = { "cp", "--sparse=always", from, to, NULL };
-	const int keep[] = { t->memory, -1 };
-	const struct process_spec spec = { .argv = argv, .stdio = { -1, -1, -1 }, .keep = keep };
-	CLEAN(process) struct process *cp = NULL;
-	struct source ending = { .wants = ending_wants, .ready = ending_ready };
-	int status = -1;
-	bool ok;
-
-	if (!file_write_private(to, "", 0, err))
-		return false;
-	cp = process_start(&spec, err);
-	if (!cp)
-		return false;
-	ending.fd = process_fd(cp);
-	loop_add(t->loop, &ending);
-	ok = loop_until(t->loop, ended, cp, limit(t, pass_ms(t)), err);
-	loop_remove(t->loop, &ending);
-	(void)process_ended(cp, &status);
-	return ok &&
-	       (status == 0 || err_set(err, ERR_SYSTEM,
-				       "%s can't be written: see that the host's disk has room "
-				       "and is sound",
-				       to));
+		if (file_exists(file) && !pages_sync(file, err))
+			return false;
+	}
+	return true;
 }
 
 /* The other QEMU must be gone before anybody starts from its memory. */
 static bool keep(struct taking *t, struct err *err)
 {
+	CLEAN(str) char *given = xasprintf("/proc/self/fd/%d", t->memory);
+	CLEAN(str) char *memory = folder_file(t->folder, ID, "memory");
 	CLEAN(str) char *state_file = folder_file(t->folder, ID, "state");
 	CLEAN(buf) struct buf state = { 0 };
 
@@ -231,7 +232,8 @@ static bool keep(struct taking *t, struct err *err)
 		return false;
 	machine_free(t->copy);
 	t->copy = NULL;
-	return write_memory(t, err) && file_write_private(state_file, state.data, state.len, err) &&
+	return copy_file(t->loop, given, t->memory, memory, err) &&
+	       file_write_private(state_file, state.data, state.len, err) && sync_files(t, err) &&
 	       write_manifest(t, err);
 }
 
@@ -250,90 +252,112 @@ static bool take(struct taking *t, struct err *err)
 {
 	struct folder_use use;
 
-	t->stream = make_file(0, err);
-	t->memory = t->stream < 0 ? -1 : make_file(t->spec->memory_mib * MIB, err);
+	/* On disk that would take several times as long. */
+	t->stream = fd_in_memory(0, err);
+	t->memory = t->stream < 0 ? -1 : fd_in_memory(t->spec->memory_mib * MIB, err);
 	if (t->memory < 0 || !pause_and_copy(t, err) || !copy_in(t, err) || !keep(t, err) ||
 		!folder_measure(t->folder, ID, &use, err))
 		return false;
-	t->ret->bytes = use.bytes;
+	t->taken.bytes = use.bytes;
 	return true;
 }
 
 bool snapshot_take(struct loop *loop, const struct snapshot_spec *spec, const char *folder,
-	struct snapshot_taken *ret_taken, struct err *err)
+	struct snapshot_taken *ret_taken, bool *ret_stands_still, struct err *err)
 {
 	CLEAN(folder) struct folder *f = folder_at(folder);
 	CLEAN(taking)
-	struct taking t = { .loop = loop,
-		.spec = spec,
-		.folder = f,
-		.stream = -1,
-		.memory = -1,
-		.ret = ret_taken };
+	struct taking t = { .loop = loop, .spec = spec, .folder = f, .stream = -1, .memory = -1 };
 	struct err ignored;
 
-	*ret_taken = (struct snapshot_taken){ 0 };
+	*ret_stands_still = false;
 	if (!has_room(spec, folder, err) || !has_memory(spec, err))
 		return false;
 	if (mkdir(folder, 0700) < 0)
 		return err_errno(err, "%s", folder);
-	if (take(&t, err))
+	if (take(&t, err)) {
+		*ret_taken = t.taken;
 		return true;
-	blame_room(folder, err);
-	(void)snapshot_remove(folder, &ignored);
+	}
+	*ret_stands_still = t.stands_still;
+	if (!t.stands_still)
+		blame_room(folder, err);
+	(void)dir_remove(folder, &ignored);
 	return false;
 }
 
-static bool can_start(const struct folder *f, const struct json *manifest, struct template *t,
+static bool can_start(const struct folder *f, const char *below, struct template *t,
 	enum accel accel, struct err *err)
 {
 	CLEAN(json) struct json *key = template_key(t->image, t->memory_mib, accel, NULL);
-	const char *why = template_check(f, key, t), *below = json_get_str(manifest, "below");
+	const char *why = template_check(f, key, t);
 	CLEAN(str) char *reason = why ? template_reason(why) : NULL;
 
 	if (why)
-		return err_set(err, ERR_INPUT,
-			"no machine can be started from this snapshot any more: %s", reason);
+		return err_set(err, ERR_INPUT, "%s", reason);
 	return !below || file_exists(below) ||
-	       err_set(err, ERR_INPUT,
-		       "no machine can be started from this snapshot any more: its disk stands on "
-		       "that of a template, which was removed");
+	       err_set(err, ERR_INPUT, "its disk stands on that of a template, which was removed");
+}
+
+/* Strings owned. */
+struct opened {
+	struct template template;
+	char *below;
+};
+
+static void opened_clean(struct opened *o)
+{
+	template_release(&o->template);
+	free(o->below);
+}
+
+static bool open_it(struct loop *loop, const char *folder, const struct image *image,
+	struct opened *ret_opened, struct err *err)
+{
+	CLEAN(folder) struct folder *f = folder_at(folder);
+	CLEAN(json) struct json *manifest = folder_manifest(f);
+	const char *below = json_get_str(manifest, "below");
+	struct opened *o = ret_opened;
+	enum accel accel;
+	const char *why;
+
+	o->template.image = image;
+	o->template.memory_mib = (int)json_get_int(manifest, "memory_mib", 0);
+	o->below = below ? xstrdup(below) : NULL;
+	return accel_choose(loop, &accel, &why, err) &&
+	       can_start(f, below, &o->template, accel, err);
+}
+
+bool snapshot_fits(
+	struct loop *loop, const char *folder, const struct image *image, struct err *err)
+{
+	CLEAN(opened) struct opened o = { 0 };
+
+	return open_it(loop, folder, image, &o, err);
 }
 
 bool snapshot_open(struct loop *loop, const char *folder, const struct image *image,
 	struct template *ret_template, char **ret_below, struct err *err)
 {
-	CLEAN(folder) struct folder *f = folder_at(folder);
-	CLEAN(json) struct json *manifest = folder_manifest(f);
-	CLEAN(template)
-	struct template t = { .image = image,
-		.memory_mib = (int)json_get_int(manifest, "memory_mib", 0) };
-	const char *below = json_get_str(manifest, "below");
-	enum accel accel;
-	const char *why;
+	CLEAN(opened) struct opened o = { 0 };
 
-	if (!accel_choose(loop, &accel, &why, err) || !can_start(f, manifest, &t, accel, err))
-		return false;
-	*ret_below = below ? xstrdup(below) : NULL;
-	*ret_template = t;
-	t = (struct template){ 0 };
+	if (!open_it(loop, folder, image, &o, err))
+		return err_in(err, "no machine can be started from this snapshot any more");
+	*ret_template = o.template;
+	*ret_below = o.below;
+	o = (struct opened){ 0 };
 	return true;
 }
 
-bool snapshot_copy_disk(const struct template *t, const char *overlay, struct err *err)
+bool snapshot_copy_disk(
+	struct loop *loop, const struct template *t, const char *overlay, struct err *err)
 {
-	return !t->disk || pages_clone(t->disk, overlay, err);
-}
-
-struct machine *snapshot_start(struct loop *loop, const struct template *t, const char *overlay,
-	const char *console_log, struct err *err)
-{
-	return template_clone(loop, t, t->disk ? overlay : NULL, console_log, START_MS, err);
+	return !t->disk || copy_file(loop, t->disk, -1, overlay, err);
 }
 
 struct json *snapshot_describe(const char *folder)
 {
-	static const char *const told[] = { "made", "image", "memory_mib" };
+	static const char *const told[] = { "made", "image", "memory_mib", "below" };
 	CLEAN(folder) struct folder *f = folder_at(folder);
 	CLEAN(json) struct json *manifest = folder_manifest(f);
 	struct folder_use use;
@@ -348,14 +372,6 @@ struct json *snapshot_describe(const char *folder)
 			json_set(j, told[i], json_copy(json_get(manifest, told[i])));
 	json_set_int(j, "bytes", use.bytes);
 	return j;
-}
-
-bool snapshot_remove(const char *folder, struct err *err)
-{
-	CLEAN(folder) struct folder *f = folder_at(folder);
-
-	folder_drop_manifest(f);
-	return dir_remove(folder, err);
 }
 
 bool snapshot_link(const char *from, const char *to, struct err *err)

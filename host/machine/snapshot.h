@@ -27,29 +27,29 @@ struct snapshot_spec {
 struct snapshot_taken {
 	int64_t bytes; /* on disk */
 	int64_t paused_ms;
-	bool stands_still; /* after a failure: the machine can't go on */
 };
 
-/* Makes the folder. After a failure it is not there, and the machine goes on. */
+/* Makes the folder. After a failure it is not there, and the machine goes on, but where
+ * *ret_stands_still says that it can't. */
 bool snapshot_take(struct loop *loop, const struct snapshot_spec *spec, const char *folder,
-	struct snapshot_taken *ret_taken, struct err *err);
+	struct snapshot_taken *ret_taken, bool *ret_stands_still, struct err *err);
 
-/* Opens what a machine of the image can be started from. ERR_INPUT, and why, when it can't. The
+/* Can a machine of the image be started from it? False, and why. */
+bool snapshot_fits(
+	struct loop *loop, const char *folder, const struct image *image, struct err *err);
+/* Opens it for that. ERR_INPUT, and why, when it can't. The
  * disk that its own stands on goes to *ret_below, owned; NULL: there is none. */
 bool snapshot_open(struct loop *loop, const char *folder, const struct image *image,
 	struct template *ret_template, char **ret_below, struct err *err);
 
-/* A copy of its disk, for the overlay of a machine. Nothing to do when it has none. */
-bool snapshot_copy_disk(const struct template *t, const char *overlay, struct err *err);
-/* A machine that goes on from it. */
-struct machine *snapshot_start(struct loop *loop, const struct template *t, const char *overlay,
-	const char *console_log, struct err *err);
+/* A copy of its disk, for the overlay of a machine that is cloned from it. Nothing to do when it
+ * has none. */
+bool snapshot_copy_disk(
+	struct loop *loop, const struct template *t, const char *overlay, struct err *err);
 
-/* An object with made, image, memory_mib and bytes (on disk). Returns owned; NULL: the folder holds
- * no whole snapshot. */
+/* An object with made, image, memory_mib, bytes (on disk) and below, the disk that its own stands
+ * on. Returns owned; NULL: the folder holds no whole snapshot. */
 struct json *snapshot_describe(const char *folder);
-/* It is none any more before its first file goes. */
-bool snapshot_remove(const char *folder, struct err *err);
 /* A second one of the same files. */
 bool snapshot_link(const char *from, const char *to, struct err *err);
 

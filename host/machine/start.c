@@ -8,8 +8,6 @@
 #include "base/xalloc.h"
 #include "preflight.h"
 
-#define CLONE_MS 10000 /* times the factor; it takes some tens of milliseconds */
-
 static bool make_overlay(const struct start_spec *spec, const char *below, struct err *err)
 {
 	if (spec->ret_below) {
@@ -31,7 +29,7 @@ static struct machine *clone(
 		*spec->ret_template_ms = clock_ms() - begin;
 	if (!open || (overlay && !make_overlay(spec, t.disk, err)))
 		return NULL;
-	return template_clone(loop, &t, overlay, spec->console_log, CLONE_MS, err);
+	return template_clone(loop, &t, overlay, spec->console_log, err);
 }
 
 static struct machine *boot(struct loop *loop, const struct start_spec *spec, struct err *err)

@@ -247,7 +247,7 @@ void template_release(struct template *t)
 }
 
 struct machine *template_clone(struct loop *loop, const struct template *t, const char *overlay,
-	const char *console_log, int64_t limit_ms, struct err *err)
+	const char *console_log, struct err *err)
 {
 	const struct machine_spec spec = { .image = t->image,
 		.overlay = overlay,
@@ -257,7 +257,7 @@ struct machine *template_clone(struct loop *loop, const struct template *t, cons
 		.memory_file = t->memory };
 	struct machine *m = machine_start(loop, &spec, err);
 
-	if (!m || template_wake(m, t, limit_ms, err))
+	if (!m || template_wake(m, t, err))
 		return m;
 	machine_free(m);
 	return NULL;

@@ -73,9 +73,8 @@ static inline void template_clean(struct template *t)
 	template_release(t);
 }
 
-/* Starts a clone and waits until it is healed: it is sealed, and as ready as the template was.
- * limit_ms: times the accelerator's factor. */
+/* Starts a clone and waits until it is healed: it is sealed, and as ready as the template was. */
 struct machine *template_clone(struct loop *loop, const struct template *t, const char *overlay,
-	const char *console_log, int64_t limit_ms, struct err *err);
+	const char *console_log, struct err *err);
 
 #endif

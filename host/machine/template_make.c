@@ -3,7 +3,6 @@
 #include "template_make.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,9 +83,9 @@ static struct machine *boot(struct loop *loop, const struct template_plan *plan,
 	return NULL;
 }
 
-bool template_wake(struct machine *m, const struct template *t, int64_t limit_ms, struct err *err)
+bool template_wake(struct machine *m, const struct template *t, struct err *err)
 {
-	int64_t end = clock_in(limit_ms * accel_time_factor(machine_accel(m)));
+	int64_t end = clock_in((int64_t)WAKE_MS * accel_time_factor(machine_accel(m)));
 
 	if (machine_wake(m, &t->state, end, err))
 		return true;
@@ -100,7 +99,7 @@ static struct machine *go_on(struct loop *loop, const struct template_plan *plan
 {
 	struct machine *m = machine_start_on(loop, spec, plan->accel, err);
 
-	if (!m || template_wake(m, plan->base, WAKE_MS, err))
+	if (!m || template_wake(m, plan->base, err))
 		return m;
 	machine_free(m);
 	return NULL;
@@ -139,11 +138,7 @@ static int make_memory(
 	int fd = -1;
 
 	if (!plan->base) {
-		fd = memfd_create("postern-template", MFD_CLOEXEC);
-		if (fd < 0 || ftruncate(fd, (off_t)plan->memory_mib << 20) < 0) {
-			err_errno(err, "memory for a template");
-			fd_close(&fd);
-		}
+		fd = fd_in_memory((long long)plan->memory_mib << 20, err);
 	} else if (pages_clone(plan->base->memory, files->memory, err)) {
 		fd = open(files->memory, O_RDWR | O_CLOEXEC);
 		if (fd < 0)

@@ -39,8 +39,8 @@ bool template_make(struct loop *loop, const struct template_plan *plan,
 	const struct template_files *files, struct template_made *ret_made, bool *ret_avoidable,
 	struct err *err);
 
-/* Wakes a machine that waits for the state of a template. limit_ms: times the factor. One that
- * fails takes the template's manifest away: it is trusted no more. */
-bool template_wake(struct machine *m, const struct template *t, int64_t limit_ms, struct err *err);
+/* Wakes a machine that waits for the state of a template. One that fails takes the template's
+ * manifest away: it is trusted no more. */
+bool template_wake(struct machine *m, const struct template *t, struct err *err);
 
 #endif

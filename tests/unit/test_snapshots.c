@@ -105,6 +105,24 @@ TEST(one_is_shared_with_another_machine)
 	finish();
 }
 
+TEST(what_is_removed_is_gone)
+{
+	CLEAN(str) char *all = NULL;
+	CLEAN(str) char *names = NULL;
+
+	begin();
+	make("box", "one", WHOLE);
+	make("box", "torn", "{");
+	CHECK(!snapshots_remove("box", "two", &err));
+	CHECK(strstr(err.text, "the machine box has no snapshot two") != NULL);
+	CHECK(snapshots_remove("box", "one", &err));
+	CHECK(snapshots_remove("box", "torn", &err));
+	all = xasprintf("%s/machines/box/snapshots", home);
+	CHECK(dir_list(all, "saved.memory", &names, &err));
+	CHECK(!names);
+	finish();
+}
+
 TEST(a_name_is_as_that_of_a_machine)
 {
 	CHECK(snapshots_check_name("before-upgrade.2", &err));

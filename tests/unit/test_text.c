@@ -2,6 +2,7 @@
 /* Text of guests made fit to be shown. */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "test.h"
 

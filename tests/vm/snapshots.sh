@@ -10,6 +10,7 @@ requires_image server
 requires_program pgrep
 requires_program jq
 requires_program mount
+requires_program perl
 named_machines
 
 # Of the snapshots of a machine: names NAME
@@ -18,9 +19,15 @@ sh_in() { p exec -n "$1" -- sh -c "$2"; }
 up() { p up "$@" 2>"$work/err" >"$work/out" || { cat "$work/err"; return 1; }; }
 save() { p snapshot "$@" 2>"$work/err" >"$work/out" || { cat "$work/err"; return 1; }; }
 random_of() { sh_in "$1" 'head -c 16 /dev/urandom | od -An -tx1'; }
-# The QEMU that is started beside that of the machine: copy_of NAME QEMU
-copy_of() { qemu_of "$1" | grep -vx "$2"; }
-has_copy() { [ -n "$(copy_of "$1" "$2")" ]; }
+# Stops the QEMU that is started beside that of the machine, while that is saved: stop_copy NAME. Its pid is $copy.
+stop_copy() {
+	local keeper qemu end=$((SECONDS + 60))
+	keeper=$(keeper_of "$1") && qemu=$(pgrep -o -P "$keeper" qemu-system) || return
+	until copy=$(pgrep -n -P "$keeper" qemu-system) && [ "$copy" != "$qemu" ]; do
+		[ "$SECONDS" -lt "$end" ] || return
+	done
+	kill -STOP "$copy"
+}
 
 # A program in the guest that keeps a token in a variable, and writes it down when it is asked to.
 hold_token() {
@@ -36,11 +43,11 @@ token_of() {
 }
 drop_token() { sh_in "$1" 'kill -9 $(cat /run/holder.pid)'; }
 
-# off_by NAME: seconds between its clock and ours, as a whole number
-off_by() {
+# clock_is_right NAME: to the second
+clock_is_right() {
 	local before guest after
 	before=$(date +%s%N)
-	guest=$(sh_in "$1" 'cat /proc/uptime >/dev/null; date +%s') || return
+	guest=$(sh_in "$1" 'date +%s') || return
 	after=$(date +%s%N)
 	# The guest tells whole seconds, of some moment between the two.
 	if [ "$guest" -lt $((before / 1000000000 - 1)) ] || [ "$guest" -gt $((after / 1000000000 + 1)) ]; then
@@ -55,6 +62,7 @@ wrong_use() {
 		fails 2 'want the name of one machine' snapshot a b --ls && fails 2 '--rm goes with no other option' snapshot a --rm b --ls &&
 		fails 2 '--rm needs a value' snapshot a --rm && fails 2 'unknown option --nosuch' snapshot a --nosuch &&
 		fails 2 'want the name of a machine' restore && fails 2 'a snapshot is named as a machine is' restore a .new &&
+		fails 2 'unknown option --json' restore a --json && fails 2 'unknown option -x' fork a b -x &&
 		fails 2 'want the name of a machine, one for the new machine' fork a && fails 2 'is no name for a machine' fork a B &&
 		fails 1 'there is no machine box' snapshot box && fails 1 'there is no machine box' snapshot box --ls &&
 		fails 1 'there is no machine box' restore box && fails 1 'there is no machine box' fork box twin &&
@@ -68,7 +76,7 @@ taken_back() {
 	same "$(token_of web)" before && drop_token web && hold_token web after &&
 		sh_in web 'echo after >/root/token; echo after >/run/token; sync' && same "$(token_of web)" after || return
 	same "$(p restore web first)" 'web is as it was at the snapshot first' && same "$(token_of web)" before &&
-		same "$(sh_in web 'cat /root/token /run/token')" $'before\nbefore' && off_by web && same "$(state web)" 'up: null' || return
+		same "$(sh_in web 'cat /root/token /run/token')" $'before\nbefore' && clock_is_right web && same "$(state web)" 'up: null' || return
 	contains "$(sh_in web 'curl -s http://127.0.0.1/')" '<html' && sh_in web 'echo more >>/root/token; sync; cat /root/token' >"$work/more" &&
 		same "$(cat "$work/more")" $'before\nmore'
 }
@@ -95,16 +103,16 @@ saved_again() {
 }
 
 forks() {
-	local box one two
+	local web one two
 	hold_token web shared && p fork web one 2>"$work/err" >"$work/out" && contains "$(cat "$work/err")" 'starting one from web as it is now' &&
 		contains "$(cat "$work/out")" 'one is up after' && same "$(names one)" fork && p fork one two fork 2>/dev/null >"$work/out" || return
 	same "$(names two)" fork && same "$(token_of web) $(token_of one) $(token_of two)" 'shared shared shared' || return
-	box=$(random_of web) && one=$(random_of one) && two=$(random_of two) || return
-	if [ "$box" = "$one" ] || [ "$one" = "$two" ] || [ "$box" = "$two" ]; then
-		echo "$box, $one, $two"
+	web=$(random_of web) && one=$(random_of one) && two=$(random_of two) || return
+	if [ "$web" = "$one" ] || [ "$one" = "$two" ] || [ "$web" = "$two" ]; then
+		echo "$web, $one, $two"
 		return 1
 	fi
-	off_by web && off_by one && off_by two || return
+	clock_is_right web && clock_is_right one && clock_is_right two || return
 	sh_in one 'echo one >/root/token; sync' && sh_in two 'echo two >/root/token; sync; kill -9 $(cat /run/holder.pid)' &&
 		same "$(sh_in web 'cat /root/token') $(sh_in one 'cat /root/token') $(sh_in two 'cat /root/token')" 'again one two' &&
 		same "$(token_of web) $(token_of one)" 'shared shared' || return
@@ -124,7 +132,11 @@ reboots() {
 
 # Of the disk that its own stands on, in the template.
 template_gone() {
-	p template rm server >"$work/out" && fails 1 'its disk stands on that of a template, which was removed' restore web &&
+	p template rm server >"$work/out" && contains "$(cat "$work/out")" 'snapshots of machines stood on its disk and can'"'"'t be used any more' &&
+		p snapshot web --ls --json | jq -e '.snapshots[-1].reason | startswith("its disk stands on")' >/dev/null &&
+		contains "$(p snapshot web --ls)" 'no    its disk stands on that of a template, which was removed' &&
+		fails 1 'the machine web can'"'"'t be saved, for its disk stands on that of a template, which was removed: postern reset web' snapshot web &&
+		fails 1 'the machine web can'"'"'t be saved' fork web twin && fails 1 'its disk stands on that of a template, which was removed' restore web &&
 		same "$(state web)" 'up: null' && sh_in web 'cat /bin/* >/dev/null; curl -s http://127.0.0.1/' >"$work/page" &&
 		contains "$(cat "$work/page")" '<html' && p down web
 }
@@ -156,7 +168,7 @@ goes_on() {
 		i=$((i + 1))
 		same "$line" "$i" || return
 	done <"$work/lines"
-	p restore box >"$work/out" && nothing_runs box && same "$(p exec -n box -- sh -c 'ps' | grep -c 'lt 30[0]')" 0
+	p restore box >"$work/out" && nothing_runs box && p exec -n box -- ps >"$work/ps" && ! grep 'lt 300' "$work/ps"
 }
 
 # Who is in it is told, and no word of his comes from before.
@@ -170,42 +182,46 @@ told() {
 		nothing_runs box && same "$(sh_in box 'echo on')" on
 }
 
+# It flows before and after, and all that comes are zeros. $work/came: how many bytes, and how many others.
 under_a_flood() {
 	local command reader
 	mkfifo "$work/zeros"
 	"$POSTERN" exec -n box -- cat /dev/zero >"$work/zeros" 2>"$work/err2" &
 	command=$!
-	tr -d '\0' <"$work/zeros" | wc -c >"$work/flood" &
+	perl -e 'while (sysread STDIN, $b, 65536) { $n += length $b; $others += $b =~ tr/\0//c;
+		open F, ">", "$ARGV[0].new"; printf F "%d %d\n", $n, $others; close F; rename "$ARGV[0].new", $ARGV[0] }' \
+		"$work/came" <"$work/zeros" >/dev/null 2>&1 &
 	reader=$!
-	until_so 60 runs_operations box 1 && save box flood || return
+	until_so 60 flows && save box flood && until_so 60 flows || return
 	kill "$command"
 	wait "$command"
 	wait "$reader"
-	same "$(cat "$work/flood")" 0 && until_so 20 nothing_runs box && p restore box flood >"$work/out" && same "$(sh_in box 'echo on')" on && nothing_runs box
+	same "$(cut -d' ' -f2 "$work/came")" 0 && until_so 20 nothing_runs box && p restore box flood >"$work/out" && same "$(sh_in box 'echo on')" on && nothing_runs box
+}
+# More than all pipes on the way hold has come since the last time that this held.
+flows() {
+	local n
+	n=$(cut -d' ' -f1 "$work/came") && [ $((n - ${seen-0})) -gt 4000000 ] && seen=$n
 }
 
 # One thing at a time; who asks for the same is told the same.
 one_at_a_time() {
-	local first same qemu
-	qemu=$(qemu_of box)
+	local first same
 	p snapshot box busy >"$work/first" 2>&1 &
 	first=$!
-	until_so 60 has_copy box "$qemu" || return
+	stop_copy box || return
 	p snapshot box busy >"$work/same" 2>&1 &
 	same=$!
-	fails 1 'the machine box is busy with another snapshot: try again when that is done' restore box || return
+	fails 1 'the machine box is busy with a snapshot: try again when that is done' restore box || return
+	kill -CONT "$copy"
 	wait "$first" && wait "$same" && contains "$(cat "$work/first")" 'snapshot busy of box took' && contains "$(cat "$work/same")" 'snapshot busy of box took'
 }
-
 # killed_caller WHAT...: in the middle
 killed_caller() {
-	local caller qemu
-	qemu=$(qemu_of box)
+	local caller
 	"$POSTERN" "$@" >"$work/out" 2>"$work/err" &
 	caller=$!
-	until_so 60 has_copy box "$qemu" || return
-	kill -KILL "$caller"
-	gone "$caller" 20
+	stop_copy box && kill -KILL "$caller" && gone "$caller" 20 && kill -CONT "$copy"
 }
 has_snapshot() { [[ " $(names "$1") " == *" $2 "* ]]; }
 caller_of_snapshot() {
@@ -217,13 +233,11 @@ caller_of_fork() {
 
 # The QEMU that it is copied to is killed: there is no half snapshot, and the machine goes on.
 copy_killed() {
-	local qemu status=0 before saving
-	qemu=$(qemu_of box)
+	local status=0 before saving
 	before=$(names box)
 	p snapshot box never >"$work/out" 2>"$work/err" &
 	saving=$!
-	until_so 60 has_copy box "$qemu" || return
-	kill -KILL "$(copy_of box "$qemu")"
+	stop_copy box && kill -KILL "$copy" || return
 	wait "$saving" || status=$?
 	same "$status" 1 && contains "$(cat "$work/err")" 'QEMU was killed by signal 9' && same "$(names box)" "$before" &&
 		same "$(find "$machines/box/snapshots" -name '.*')" '' &&
@@ -236,10 +250,9 @@ killed_keeper() {
 	keeper=$(keeper_of box)
 	p snapshot box half >"$work/out" 2>"$work/err" &
 	caller=$!
-	until_so 60 has_copy box "$qemu" || return
-	kill -KILL "$keeper"
+	stop_copy box && kill -KILL "$keeper" || return
 	wait "$caller" || status=$?
-	same "$status" 1 && contains "$(cat "$work/err")" 'the keeper of the machine box was killed' && gone "$qemu" 20 &&
+	same "$status" 1 && contains "$(cat "$work/err")" 'the keeper of the machine box was killed' && gone "$qemu" 20 && gone "$copy" 20 &&
 		until_so 20 is_state box 'left behind' || return
 	# What was whole can still be started from.
 	p fork box saved busy 2>/dev/null >"$work/out" && same "$(sh_in saved 'echo on')" on && p down --all && same "$(ls -A "$machines")" ''
@@ -258,10 +271,16 @@ ended() {
 	up box && sh_in box 'mount -t tmpfs none /root; echo token >/root/token' && save box good || return
 	keeper=$(keeper_of box)
 	p exec -n box -- poweroff -f >"$work/out" 2>&1
-	gone "$keeper" 60 && fails 1 'the machine box has ended' restore box && fails 1 'the machine box has ended' snapshot box &&
+	gone "$keeper" 60 && fails 1 'postern fork box NEW SNAPSHOT begins another from its snapshots, with which postern down box clears it away' restore box && fails 1 'the machine box has ended' snapshot box &&
 		fails 1 'the machine box has ended' fork box again && same "$(names box)" good && p fork box again good 2>/dev/null >"$work/out" &&
 		same "$(sh_in again 'cat /root/token')" token && fails 1 'has no snapshot nosuch' fork box more nosuch &&
 		fails 1 'there is a machine again already' fork box again good && p down --all && same "$(ls -A "$machines")" ''
+}
+
+# Its keeper was killed before there was anything to tell about it.
+never_up() {
+	mkdir "$machines/box" && : >"$machines/box/lock" && fails 1 'the keeper of the machine box was killed' fork box twin one &&
+		same "$(ls -A "$machines")" box && p down box
 }
 
 # small_disk MIB: machines are on a disk of that size
@@ -270,29 +289,46 @@ small_disk() {
 	mount -t tmpfs -o "size=$1m" none "$machines"
 }
 no_room() {
-	small_disk 100 || { echo 'skipped: no mount'; return 0; }
+	small_disk 100 || return
 	up box && fails 1 'MiB free and a snapshot may take 320: make room, or remove other snapshots' snapshot box && same "$(names box)" '' &&
 		same "$(sh_in box 'echo on')" on && p down box
 	local status=$?
+	p down --all >/dev/null 2>&1
 	umount "$machines"
 	return "$status"
 }
 # It fills while the machine is saved.
 disk_fills() {
 	local status=0 saving
-	small_disk 400 || { echo 'skipped: no mount'; return 0; }
+	small_disk 400 || return
 	up box || status=1
 	p snapshot box >"$work/out" 2>"$work/err" &
 	saving=$!
-	until [ -e "$machines/box/snapshots/.new" ] || [ ! -d "/proc/$saving" ]; do :; done
+	until_so 60 test -e "$machines/box/snapshots/.new"
 	head -c 500M /dev/zero >"$machines/filler" 2>/dev/null
 	wait "$saving" && status=1
 	[ "$status" = 0 ] && contains "$(cat "$work/err")" "the host's disk is full, so there is no snapshot: make room" && same "$(names box)" '' &&
 		same "$(sh_in box 'echo on')" on && rm "$machines/filler" && save box && p restore box >"$work/out" && same "$(sh_in box 'echo on')" on && p down box
 	status=$?
+	p down --all >/dev/null 2>&1
 	umount "$machines"
 	return "$status"
 }
+
+# QEMU has stopped it, for its own disk is full: it can't be asked to freeze that.
+stands_still() {
+	local status=0
+	small_disk 100 || return
+	up web -i server && head -c 500M /dev/zero >"$machines/filler" 2>/dev/null
+	"$POSTERN" exec -n web -- sh -c 'head -c 200M /dev/urandom >/root/big; sync' >"$work/out" 2>&1 &
+	until_so 60 stands_full web && fails 1 "the machine web stands still: the host's disk is full" snapshot web || status=1
+	p down web
+	wait $!
+	p down --all >/dev/null 2>&1
+	umount "$machines"
+	return "$status"
+}
+stands_full() { contains "$(state "$1")" "the host's disk is full"; }
 
 check "wrong use" wrong_use
 check "a machine is taken back" taken_back
@@ -312,6 +348,8 @@ check "the copy is killed" copy_killed
 check "the keeper is killed meanwhile" killed_keeper
 check "another size of memory" other_memory
 check "a machine that has ended" ended
+check "a machine that never was up" never_up
 check "no room for a snapshot" no_room
 check "the disk fills up" disk_fills
+check "a machine that stands still" stands_still
 finish

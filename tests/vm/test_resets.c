@@ -129,7 +129,7 @@ static void look_and_leave(const char *token)
 		"head -c 16 /dev/urandom | od -An -v -tx1 | tr -d ' \\n'; echo; "
 		"ls -a /root /tmp /dev/shm 2>/dev/null | grep ^token-; "
 		"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep ^token-; "
-		"touch /root/$1 /tmp/$1; sync; "
+		"touch /root/$1 /tmp/$1 && sync && ls /root/$1 /tmp/$1 >/dev/null || exit; "
 		"sh -c 'sleep 1000000; :' $1 & :";
 
 	in_guest((const char *const[]){ "sh", "-c", script, "sh", token, NULL });
@@ -156,7 +156,7 @@ struct load {
 
 static struct load keeper_load(void)
 {
-	CLEAN(json) struct json *status = visit_ask(BOX, "status", LONG_MS, &err);
+	CLEAN(json) struct json *status = visit_status(BOX, &err);
 	int keeper = (int)json_get_int(status, "keeper", 0);
 	CLEAN(str) char *path = xasprintf("/proc/%d/smaps_rollup", keeper);
 	CLEAN(str) char *fds = xasprintf("/proc/%d/fd", keeper);
@@ -177,7 +177,7 @@ static struct load keeper_load(void)
 
 static void reset_and_visit(void)
 {
-	CLEAN(json) struct json *done = visit_ask(BOX, "reset", LONG_MS, &err);
+	CLEAN(json) struct json *done = visit_ask(BOX, "reset", LONG_MS, NULL, NULL, &err);
 
 	if (!done)
 		CHECK_STR(err.text, "a reset");
