@@ -6,8 +6,8 @@
  *
  *	client [FD]		a channel that the guest's QEMU inherited the other end of
  *
- *	attach PATH		drops the channel, connects to the socket that QEMU or a keeper
- *listens on, and waits for the guest's answer
+ *	attach PATH		drops the channel, connects to this socket, of QEMU or a
+ *				keeper, and waits for the guest's answer
  *	wait			for that answer on FD; a clone of a template is healed too
  *	true			runs /bin/true
  *	sh COMMAND		runs it by the guest's shell, with its output

@@ -5,6 +5,7 @@ import socket
 import time
 
 from .bare import Client
+from .channel import REPLY_TIMEOUT
 from .libvirt import Libvirt
 from .machine import BOOT_SECONDS
 from .util import BenchError, settle, wait_until
@@ -89,9 +90,12 @@ class Sockets(Way):
 
     def reset(self):
         with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(REPLY_TIMEOUT)
             control.connect(str(self.folder / "control"))
             control.sendall(b"reset\n")
-            said = control.recv(65536)
+            said = b""
+            while chunk := control.recv(65536):
+                said += chunk
         if b'"done"' not in said:
             raise BenchError(f"the keeper does not reset: {said}")
         self.ask(f"attach {self.folder}/socket")
