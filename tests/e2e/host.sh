@@ -7,6 +7,14 @@ set -u
 
 page=$scenarios/unreadable-page
 
+# A home of its own, with the templates that are there: some are removed here.
+home=$(readlink -f "${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}")
+images=$(readlink -f "$home/images")
+export POSTERN_HOME=$work/home
+mkdir "$POSTERN_HOME"
+ln -s "$images" "$POSTERN_HOME/images"
+[ ! -d "$home/templates" ] || cp -a --sparse=always "$home/templates" "$POSTERN_HOME/templates"
+
 # killed: QEMU is killed while the model works, as the kernel does when memory runs out
 killed() {
 	echo 'echo begun >/dev/console; sleep 1000' >"$work/long.sh"
@@ -32,12 +40,13 @@ meanwhile() {
 	wait $run
 }
 
-# The image is built anew: its disk is another, for a while.
+# The image, a copy, is built anew: its disk is another.
 rebuilt() {
-	local disk=${POSTERN_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/postern}/images/server/disk.qcow2
-	touch -r "$disk" "$work/as-it-was"
-	meanwhile rebuilt touch "$disk"
-	touch -r "$work/as-it-was" "$disk"
+	local POSTERN_HOME=$work/copy
+	mkdir -p "$POSTERN_HOME/images"
+	cp -a --reflink=auto --sparse=always "$images/server" "$images/toolbox" "$POSTERN_HOME/images"
+	meanwhile rebuilt touch "$POSTERN_HOME/images/server/disk.qcow2"
+	rm -r "$POSTERN_HOME"
 }
 
 # small: the results go to a disk on which the machine finds no room

@@ -6,36 +6,41 @@
 . "$(dirname "$0")/../vm/lib.sh"
 
 top=$(dirname "$0")/../..
-images=$top/${BUILD:-build}/generation
+images=$(readlink -f "${BUILD:-$top/build}")/generation
 "$top/image-builder/build-image" generation --agent "${POSTERN_AGENT:-$top/build/postern-agent}" \
 	--images "$images" >&2 || exit
-POSTERN_HOME=$work/home
+export POSTERN_HOME=$work/home
 mkdir "$POSTERN_HOME"
-ln -s "$(readlink -f "$images")" "$POSTERN_HOME/images"
-export POSTERN_HOME
+ln -s "$images" "$POSTERN_HOME/images"
 trap '"$POSTERN" down --all >/dev/null 2>&1; rm -rf "$work"' EXIT
 
 # What the kernel says when the number of its generation has changed.
 learned='crng reseeded due to virtual machine fork'
 
+# counts WANTED EXEC-ARGUMENT...: it has said so that often
+counts() {
+	local wanted=$1
+	shift
+	p exec "$@" -- dmesg >"$work/said" && [ -s "$work/said" ] && same "$(grep -c "$learned" "$work/said")" "$wanted"
+}
+
 # A machine with another size of memory has no template.
 boot_is_no_clone() {
-	"$POSTERN" up cold -i generation --memory 200 || return
-	same "$("$POSTERN" exec -n cold -- dmesg | grep -c "$learned")" 0 && "$POSTERN" down cold
+	p up cold -i generation --memory 200 && counts 0 -n cold && p down cold
 }
 
 clones_learn_it() {
 	for _ in 1 2 3; do
-		same "$(pexec -i generation -- dmesg | grep -c "$learned")" 1 || return
+		counts 1 -i generation || return
 	done
 }
 
 reset_is_learned() {
-	"$POSTERN" up box -i generation || return
+	p up box -i generation || return
 	for _ in 1 2 3; do
-		same "$("$POSTERN" exec -n box -- dmesg | grep -c "$learned")" 1 && "$POSTERN" reset box || return
+		counts 1 -n box && p reset box || return
 	done
-	"$POSTERN" down box
+	p down box
 }
 
 check "a booted machine is no clone" boot_is_no_clone

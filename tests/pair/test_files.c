@@ -439,8 +439,7 @@ TEST(a_put_leaves_no_trace_in_the_agent)
 	char secret[32];
 	size_t len;
 
-	/* A sanitized agent is dynamic: finding a function late would put registers on the stack.
-	 */
+	/* A sanitized agent is dynamic: to find a function late puts registers on the stack. */
 	setenv("LD_BIND_NOW", "1", 1);
 	set_up();
 	for (size_t i = 0; i < sizeof(secret); i++)

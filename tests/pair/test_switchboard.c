@@ -99,7 +99,7 @@ TEST_WITHIN(a_flood_does_not_keep_a_ping_waiting, 60)
 	struct sink sink = { .count = true };
 	struct session *a, *b;
 	struct command *c;
-	uint64_t before, most = 0;
+	uint64_t first, before, most = 0;
 
 	start();
 	a = new_caller();
@@ -107,6 +107,7 @@ TEST_WITHIN(a_flood_does_not_keep_a_ping_waiting, 60)
 	c = begin(a, "exec cat /dev/zero", &sink);
 	while (sink.bytes < 4ull * STREAM_WINDOW)
 		CHECK(session_ping(b, clock_in(SOON), NULL, &err));
+	first = sink.bytes;
 	for (int i = 0; i < 500; i++) {
 		before = sink.bytes;
 		CHECK(session_ping(b, clock_in(SOON), NULL, &err));
@@ -114,6 +115,7 @@ TEST_WITHIN(a_flood_does_not_keep_a_ping_waiting, 60)
 	}
 	printf("# %lld bytes went before an answer at most\n", (long long)most);
 	CHECK(most <= 2 * STREAM_WINDOW);
+	CHECK(sink.bytes - first >= 16ull * STREAM_WINDOW);
 	command_free(c);
 	session_free(a);
 	session_free(b);
