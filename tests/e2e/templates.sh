@@ -135,14 +135,16 @@ refused_state() {
 	begins "breaking it" && ! grep making "$work/begun.txt" && begins "$once" && silent
 }
 
+# Its break.sh is still at work then.
 killed() {
-	echo "# changed" >>"$work/page/break.sh"
+	echo "sleep 60" >>"$work/page/break.sh"
 	"$POSTERN" run "$work/page" --model nothing --out "$work/killed" >"$work/killed.txt" 2>&1 &
 	local pid=$! worker qemu
 	wait_line "$work/killed.txt" "breaking it" $pid || return
 	worker=$(pgrep -P $pid) && qemu=$(pgrep -P "$worker" qemu-system) || return
 	kill -KILL $pid "$worker"
 	wait $pid
+	sed -i '$s/.*/# changed/' "$work/page/break.sh"
 	timeout 20 tail --pid="$qemu" -f /dev/null && files | grep new.memory &&
 		begins "$anew break.sh changed" && alone && ! files | grep new && silent
 }

@@ -22,6 +22,7 @@
 char home[] = "/tmp/postern-XXXXXX";
 char *postern;
 static struct err err;
+static int watcher; /* its pipe */
 
 /* A check that fails ends the test at once: its machines have keepers that go on. So a process of
  * its own waits for the test's end, and then clears away what is left. */
@@ -33,7 +34,8 @@ static void leave_watcher(void)
 	CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
 	if (fork() != 0) {
 		close(ends[0]);
-		return; /* the other end stays open as long as this process is there */
+		watcher = ends[1]; /* open as long as this process is there */
+		return;
 	}
 	setsid();
 	close(ends[1]);
@@ -73,6 +75,7 @@ void home_check_and_remove(const char *names)
 	home_wait_processes(0, "at the end");
 	CHECK_SHELL(script);
 	CHECK(dir_remove(home, &err));
+	close(watcher);
 	free(postern);
 	postern = NULL;
 }

@@ -169,7 +169,7 @@ damage_is_found() {
 # A state that can't be loaded: this machine is booted, the next makes the template anew.
 damaged_state() {
 	head -c 20000 /dev/urandom >"$(files mini state)"
-	says 'the machine was booted, not started from a template: the state of the template can' &&
+	says 'the machine was booted, not started from a template: the saved state can' &&
 		contains "$(cat "$work/err")" 'load of migration failed' &&
 		same "$(wc -l <"$work/err")" 1 &&
 		says 'making a template of image mini' && says ''
